@@ -1,0 +1,204 @@
+"""A run, prepared: arguments checked and completed, data wrapped, numbers cast."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxsolvers.engine import inputs
+from jaxsolvers.engine.order import ORDERS, key_words
+from jaxsolvers.engine.sharding import mesh_of, n_devices
+from jaxsolvers.engine.slabs import Slabs, next_power_of_two, slab_shape
+from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
+from jaxsolvers.engine.tile import Assignment, Plan, for_rankers, tile_size
+from jaxsolvers.protocol import Regularizer, Solver
+
+INTERCEPTS = ("none", "column")
+BLOCK_ROWS = 128  # rows of a block unless asked otherwise
+GRAM_BATCH = 32  # batches of at least so many rows are matrix products by themselves
+GRAM_RANKERS = 16  # on a CPU so many rankers or fewer run faster row by row
+
+
+@dataclasses.dataclass(frozen=True)
+class Targets:
+    """What each ranker is to learn."""
+
+    values: np.ndarray  # (n,) int32 class codes (labels) or float targets (shared by all)
+    labels: bool
+    n_rankers: int
+    classes: np.ndarray | None  # as LinearModel.classes
+    positive_weight: np.ndarray  # (K,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Arguments of a fit; None means the default, or the state's in a continued run."""
+
+    epochs: int = 1
+    batch_size: int | None = None
+    order: str | None = None
+    key: Any = None
+    sample_weight: Any = None
+    intercept: str | None = None
+    state: TrainState | None = None
+    block_size: int | None = None
+    chunk_size: int | None = None
+    mesh: Mesh | None = None
+    progress: bool = False
+
+    def resumed(self, name: str, default: Any) -> Any:
+        """The argument as given, else the state's, else the default."""
+        given = getattr(self, name)
+        if given is not None:
+            return given
+        return default if self.state is None else getattr(self.state.settings, name)
+
+
+class Job(NamedTuple):
+    """A run, prepared: everything the host loop needs."""
+
+    solver: Solver  # numbers cast, one value per ranker
+    slabs: Slabs
+    assignment: Assignment  # (K,) fields, on the host
+    at_zero: np.ndarray  # (K,) l(0)
+    live: np.ndarray  # (K,) total weight
+    plan: Plan
+    settings: Settings
+    words: np.ndarray
+    epochs: range
+    tile: int
+    group: int  # rankers advanced together: a tile per device
+    before: TrainState | None
+
+
+def prepare(
+    solver: Solver, examples: inputs.Examples, targets: Targets, options: Options
+) -> tuple[Job, int]:
+    n, n_rankers = examples.n, targets.n_rankers
+    before = options.state
+    if before is not None and not isinstance(before, TrainState):
+        raise ValueError(f"state must be the state of an earlier fit, got {type(before).__name__}")
+    epochs = inputs.check_integer(options.epochs, "epochs")
+    batch_size = inputs.check_integer(options.resumed("batch_size", 1), "batch_size")
+    if batch_size > n:
+        raise ValueError(f"batch_size must be at most the number of rows {n}, got {batch_size}")
+    if solver.single_row and batch_size > 1:
+        raise ValueError(f"batch_size must be 1 for {type(solver).__name__}, got {batch_size}")
+    order = inputs.check_option(options.resumed("order", "permutation"), "order", ORDERS)
+    intercept = inputs.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
+    if before is None:
+        words = key_words(0 if options.key is None else options.key)
+        first = 0
+    else:
+        words, first = np.asarray(before.key_data), int(before.epoch)
+        if options.key is not None and not np.array_equal(key_words(options.key), words):
+            raise ValueError(f"state was made with another key, got key = {options.key!r}")
+    if (first + epochs) * n > inputs.MAX_COUNT:
+        raise ValueError(
+            f"epochs must keep the counter of rounds below 2^31, got {first + epochs} x {n} rows"
+        )
+    weight = inputs.check_sample_weight(options.sample_weight, n)
+    mesh = mesh_of(options.mesh, examples.values)
+    tile = tile_size(n_rankers)
+    platform = mesh.devices.flat[0].platform
+    wide = platform != "cpu" or tile > GRAM_RANKERS
+    gram = solver.gram and wide and batch_size < GRAM_BATCH
+    block = _block_rows(options, batch_size, n)
+    settings = Settings(
+        solver=describe(solver),
+        batch_size=batch_size,
+        order=order,
+        intercept=intercept,
+        block_size=block,
+        n_features=examples.d,
+        n_rankers=n_rankers,
+        dtype=examples.dtype.name,
+        classes=None if targets.classes is None else tuple(targets.classes.tolist()),
+    )
+    if before is not None:
+        check_continues(before.settings, settings)
+    ready = solver.free_intercept() if intercept == "column" else solver
+    ready = for_rankers(ready.cast(examples.dtype), n_rankers)
+    width = examples.d + (intercept == "column")
+    slabs = Slabs(
+        examples,
+        targets.values,
+        weight,
+        slab_shape(n, width, examples.dtype.itemsize, block),
+        intercept == "column",
+        gram,
+        mesh,
+    )
+    assignment, live, at_zero = _assign(solver, targets, weight, examples.dtype)
+    job = Job(
+        ready,
+        slabs,
+        assignment,
+        at_zero,
+        live,
+        Plan(mesh, batch_size, targets.labels),
+        settings,
+        words,
+        range(first, first + epochs),
+        tile,
+        tile * n_devices(mesh),
+        before,
+    )
+    chunk = n_rankers
+    if options.chunk_size is not None:
+        chunk = inputs.check_integer(options.chunk_size, "chunk_size")
+        chunk = -(-chunk // job.group) * job.group
+    return job, chunk
+
+
+def _block_rows(options: Options, batch_size: int, n: int) -> int:
+    """Rows per block: a multiple of the batch size, no larger than n needs."""
+    wanted = options.resumed("block_size", None)
+    if wanted is None:
+        rounds = max(1, BLOCK_ROWS // batch_size)
+        rounds = min(rounds, next_power_of_two(-(-n // batch_size)))
+    else:
+        rounds = -(-inputs.check_integer(wanted, "block_size") // batch_size)
+    return rounds * batch_size
+
+
+def _assign(
+    solver: Solver, targets: Targets, weight: np.ndarray, dtype: Any
+) -> tuple[Assignment, np.ndarray, np.ndarray]:
+    """Per ranker: its class and weight factors, the total weight, and l(0)."""
+    n_rankers, positive = targets.n_rankers, targets.positive_weight
+    live = float((weight > 0).sum())
+    if targets.labels:
+        positives = np.bincount(targets.values, weights=weight, minlength=n_rankers)
+    else:
+        positives = np.full(n_rankers, weight[targets.values > 0].sum())
+    # Positives first, then divided by the mean over live rows (which is 1 before).
+    mean = (weight.sum() + (positive - 1) * positives) / live
+    if targets.labels or solver.loss.classification:
+        ends = np.asarray(solver.loss.value_and_slope(jnp.zeros(2), jnp.array([1.0, -1.0]))[0])
+        share = positive * positives / (mean * live)
+        at_zero = share * ends[..., 0] + (1 - share) * ends[..., 1]
+    else:
+        values = jnp.asarray(targets.values, dtype)
+        losses = np.asarray(solver.loss.value_and_slope(jnp.zeros_like(values), values)[0])
+        at_zero = np.full(n_rankers, (weight * losses).sum() / live)
+    assignment = Assignment(
+        np.arange(n_rankers, dtype=np.int32),
+        (positive / mean).astype(dtype),
+        (1 / mean).astype(dtype),
+    )
+    return assignment, np.full(n_rankers, live), at_zero
+
+
+def check_solver(solver: Any) -> None:
+    """Raise a ValueError that names what is wrong with the solver's numbers or choices."""
+    if not isinstance(solver, Solver):
+        raise ValueError(f"solver must be a jaxsolvers solver such as js.Pegasos, got {solver!r}")
+    solver.validate()
+    for prefix, part in solver.parts():
+        if isinstance(part, Regularizer):
+            part.check_start(prefix)

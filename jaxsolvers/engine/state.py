@@ -1,0 +1,82 @@
+"""What a fit hands back so that another one can continue it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsolvers.protocol import Array, Solver, State
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a continued run must share with the run before it."""
+
+    solver: tuple[tuple[str, str], ...]  # the solver's type, choices and numbers, by name
+    batch_size: int
+    order: str
+    intercept: str
+    block_size: int
+    n_features: int
+    n_rankers: int
+    dtype: str
+    classes: tuple[Any, ...] | None  # labels in the order of the rankers
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class TrainState:
+    """A run between two epochs: a pytree of arrays, the same whatever the devices or chunks.
+
+    Fields of ``solver_state`` have the rankers on their leading axis (none from ``js.fit``).
+    """
+
+    solver_state: State
+    last: Array | None  # (d,) round of each feature's last visit, for lazy updates
+    alive: Any  # (K,) bool: False for a ranker whose numbers left the floats
+    epoch: Any  # () int, epochs done
+    position: Any  # () int, rows done in the epoch under way
+    key_data: Any  # (2,) or (4,) uint32
+    settings: Settings = dataclasses.field(metadata={"static": True})
+
+
+def describe(solver: Solver) -> tuple[tuple[str, str], ...]:
+    """The solver by name and value, arrays by digest: what must not change in a resumed run."""
+
+    def walk(member: Any, prefix: str) -> Any:
+        yield prefix + "type", type(member).__name__
+        for name, spec, value in member.specs():
+            if spec.kind == "member":
+                yield from walk(value, f"{prefix}{name}.")
+            elif spec.kind == "choice":
+                yield prefix + name, repr(value)
+            else:
+                array = np.asarray(value, np.float64)
+                digest = hashlib.sha256(array.tobytes()).hexdigest()[:16]
+                text = repr(float(array)) if array.ndim == 0 else f"{array.shape} {digest}"
+                yield prefix + name, text
+
+    return tuple(walk(solver, ""))
+
+
+def check_continues(before: Settings, now: Settings) -> None:
+    """Raise a ValueError that names the first argument that contradicts a state."""
+    then, given = dict(before.solver), dict(now.solver)
+    for name in then | given:
+        if then.get(name) != given.get(name):
+            label = "solver" if name == "type" else f"solver.{name}"
+            raise ValueError(
+                f"state was made with {label} = {then.get(name)}, got {given.get(name)}; "
+                "continue with the same solver"
+            )
+    for field in dataclasses.fields(Settings):
+        if field.name == "solver":
+            continue
+        old, new = getattr(before, field.name), getattr(now, field.name)
+        if old != new:
+            name = {"n_features": "X", "dtype": "X", "n_rankers": "y"}.get(field.name, field.name)
+            raise ValueError(f"state was made with {field.name} = {old!r}, got {new!r}: see {name}")

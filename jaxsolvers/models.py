@@ -1,0 +1,167 @@
+"""Models: what training leaves behind to predict with."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsolvers.features import product
+from jaxsolvers.protocol import Array
+
+__all__ = ["LinearModel"]
+
+_BLOCK_SCORES = 1 << 24  # scores computed at a time where only a part of them is kept
+_LARGEST_BLOCK = 4096  # rows
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearModel:
+    """One linear ranker, or K of them.
+
+    score_k(x) = <coef_k, x> + intercept_k.
+
+    Attributes:
+      coef: (d,) for one ranker, (K, d) for many.
+      intercept: () or (K,); 0 without one, -inf for a ranker that diverged in training (its
+        coef is 0, so that it is never predicted).
+      classes: (K,) labels in the order of the rankers, the two labels (negative, positive) of a
+        binary ranker, or None for regression.
+
+    Example:
+      >>> import jax.numpy as jnp, numpy as np, jaxsolvers as js
+      >>> model = js.LinearModel(jnp.eye(2), jnp.zeros(2), np.array(["a", "b"]))
+      >>> model.predict(np.array([[0.0, 1.0]])).tolist()
+      ['b']
+    """
+
+    coef: Any
+    intercept: Any
+    classes: np.ndarray | None
+
+    @property
+    def n_features(self) -> int:
+        """d, the number of columns X must have."""
+        return int(self.coef.shape[-1])
+
+    def decision_function(self, X: Any, classes: Any = None) -> Array:
+        """Scores of the rows.
+
+        Args:
+          X: (n, d) array of any real dtype.
+          classes: labels of the rankers wanted, in the order wanted; all by default.
+
+        Returns:
+          (n,) for one ranker, (n, K) for many, in the dtype of coef.
+
+        Raises:
+          ValueError: X of another width or not 2-d, or a label that is not a class.
+        """
+        coef, intercept = self.coef, self.intercept
+        if classes is not None:
+            chosen = self._positions(classes)
+            coef, intercept = coef[chosen], intercept[chosen]
+        pieces = [scores for scores in self._blocks(X, coef, intercept)]
+        return jnp.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+
+    def predict(self, X: Any, threshold: float = 0.0) -> np.ndarray:
+        """Predicted labels.
+
+        Many rankers: the class of the largest score, ties to the first. One ranker of a
+        classification loss: the positive label where the score exceeds ``threshold``. Regression:
+        the scores.
+
+        Args:
+          X: (n, d).
+          threshold: score above which a binary ranker says yes.
+
+        Returns:
+          (n,) NumPy array of the dtype of the training labels.
+
+        Raises:
+          ValueError: X of another width or not 2-d.
+        """
+        if self.coef.ndim == 1:
+            scores = np.asarray(self.decision_function(X))
+            if self.classes is None:
+                return scores
+            return self.classes[(scores > threshold).astype(np.intp)]
+        pieces = [np.asarray(_best(s)) for s in self._blocks(X, self.coef, self.intercept)]
+        best = np.concatenate(pieces)
+        return best if self.classes is None else self.classes[best]
+
+    def top_k(self, X: Any, k: int) -> tuple[Array, Array]:
+        """The k best classes of each row.
+
+        Args:
+          X: (n, d).
+          k: how many, 1 ... K.
+
+        Returns:
+          (indices (n, k) int32 into ``classes``, scores (n, k)), best first, ties to the lowest
+          index.
+
+        Raises:
+          ValueError: a single ranker, k out of range, X of another width or not 2-d.
+        """
+        if self.coef.ndim == 1:
+            raise ValueError("top_k needs one ranker per class, this model has a single one")
+        n_rankers = self.coef.shape[0]
+        whole = isinstance(k, (int, np.integer)) and not isinstance(k, (bool, np.bool_))
+        if not whole or not 1 <= k <= n_rankers:
+            raise ValueError(f"k must be an integer in 1 ... {n_rankers}, got {k!r}")
+        found = [_top(s, k=int(k)) for s in self._blocks(X, self.coef, self.intercept)]
+        scores, indices = zip(*found, strict=True)
+        return jnp.concatenate(indices), jnp.concatenate(scores)
+
+    def _positions(self, classes: Any) -> np.ndarray:
+        if self.coef.ndim == 1 or self.classes is None:
+            raise ValueError("classes: this model has a single ranker, there is nothing to choose")
+        known = {label: i for i, label in enumerate(self.classes.tolist())}
+        try:
+            return np.array([known[label] for label in np.asarray(classes).tolist()], np.int32)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"classes: {error} is not a class of this model") from None
+
+    def _blocks(self, X: Any, coef: Any, intercept: Any) -> Any:
+        """Yield the scores of consecutive rows, computed in few shapes whatever n is."""
+        if hasattr(X, "tocsr"):
+            raise ValueError(f"X must be a dense array, got {type(X).__name__}")
+        X = X if isinstance(X, jax.Array) else np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X must have shape (n, {self.n_features}), the features of training, "
+                f"got {X.shape}"
+            )
+        n, dtype = X.shape[0], jnp.asarray(coef).dtype
+        width = max(1, coef.size // max(1, self.n_features))
+        most = min(_LARGEST_BLOCK, max(1, _BLOCK_SCORES // width))
+        coef, intercept = jnp.asarray(coef), jnp.asarray(intercept)
+        device = min(coef.devices(), key=lambda device: device.id)
+        for start in range(0, max(n, 1), most):
+            piece = np.asarray(X[start : start + most])
+            padded = np.zeros((min(most, 1 << max(len(piece) - 1, 0).bit_length()), X.shape[1]))
+            padded = padded.astype(dtype)
+            padded[: len(piece)] = piece
+            yield _scores(coef, intercept, jax.device_put(padded, device))[: len(piece)]
+
+
+@jax.jit
+def _scores(coef: Array, intercept: Array, X: Array) -> Array:
+    scores = product(X, coef.T)
+    return scores + (intercept if coef.ndim == 1 else intercept[None])
+
+
+@jax.jit
+def _best(scores: Array) -> Array:
+    return jnp.argmax(scores, axis=1).astype(jnp.int32)
+
+
+@partial(jax.jit, static_argnames="k")
+def _top(scores: Array, *, k: int) -> tuple[Array, Array]:
+    values, indices = jax.lax.top_k(scores, k)
+    return values, indices.astype(jnp.int32)

@@ -1,0 +1,12 @@
+"""Regularizers and domains, met by every first-order solver through one ``solve``."""
+
+from jaxsolvers.regularizers.separable import (
+    L1,
+    Box,
+    ElasticNet,
+    NonNegative,
+    NoRegularizer,
+    SquaredL2,
+)
+
+__all__ = ["Box", "ElasticNet", "L1", "NoRegularizer", "NonNegative", "SquaredL2"]

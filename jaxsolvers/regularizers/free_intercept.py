@@ -1,0 +1,41 @@
+"""A regularizer that leaves the last coordinate, the intercept, alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxsolvers.protocol import Array, Number, Regularizer, member, part
+from jaxsolvers.regularizers.separable import NoRegularizer
+
+__all__ = ["FreeIntercept"]
+
+
+@member
+class FreeIntercept(Regularizer):
+    """phi(w) = inner(w without its last coordinate).
+
+    Args:
+      inner: the regularizer of the features.
+
+    Example:
+      >>> import jax.numpy as jnp, jaxsolvers as js
+      >>> from jaxsolvers.regularizers.free_intercept import FreeIntercept
+      >>> free = FreeIntercept(js.regularizers.L1(1.0))
+      >>> free.solve(jnp.array([3.0, 3.0]), jnp.ones(2), 1.0).tolist()
+      [2.0, 3.0]
+    """
+
+    inner: Any = part()
+
+    def value(self, weights: Array) -> Array:
+        return self.inner.value(weights[..., :-1])
+
+    def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
+        free = NoRegularizer().solve(linear[..., -1:], metric[..., -1:], tau)
+        features = self.inner.solve(linear[..., :-1], metric[..., :-1], tau)
+        return jnp.concatenate([features, free], axis=-1)
+
+    def check_start(self, prefix: str = "regularizer.") -> None:
+        self.inner.check_start(prefix)

@@ -1,0 +1,187 @@
+"""Separable regularizers: sums over coordinates, each solved with one division.
+
+``solve(linear, metric, tau)`` is the minimiser over X of
+
+    1/2 <x, H x> - <linear, x> + tau phi(x),     H = diag(metric) >= 0,
+
+in which all of AdaGrad, RDA and FOBOS are written (Duchi, Hazan, Singer, JMLR 2011, section 5).
+A coordinate with metric 0 and linear 0 is out of the problem and gets 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsolvers.protocol import Array, Number, Regularizer, member, number
+
+__all__ = ["Box", "ElasticNet", "L1", "NoRegularizer", "NonNegative", "SquaredL2"]
+
+
+def soft(z: Array, threshold: Array) -> Array:
+    """sign(z) [|z| - threshold]_+, exactly 0 inside, for threshold >= 0."""
+    return z - jnp.clip(z, -threshold, threshold)
+
+
+def divide(numerator: Array, denominator: Array) -> Array:
+    """numerator / denominator, 0 where the denominator is 0; derivatives stay finite too."""
+    alive = denominator > 0
+    return jnp.where(alive, numerator / jnp.where(alive, denominator, 1), 0)
+
+
+@member
+class NoRegularizer(Regularizer):
+    """phi(w) = 0 on the whole space.
+
+    Example:
+      >>> import jax.numpy as jnp, jaxsolvers as js
+      >>> js.regularizers.NoRegularizer().solve(jnp.array([3.0]), jnp.array([2.0]), 1.0).tolist()
+      [1.5]
+    """
+
+    def value(self, weights: Array) -> Array:
+        return jnp.zeros((), weights.dtype)
+
+    def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
+        return divide(linear, metric)
+
+
+@member
+class L1(Regularizer):
+    """phi(w) = strength ||w||_1; its minimisers have exact zeros.
+
+    solve: soft(linear, tau strength) / h   (Duchi, Hazan, Singer, eq. 19 and 20).
+
+    Args:
+      strength: >= 0, per unit of tau; the loss it stands beside is a mean over rows.
+
+    Example:
+      >>> import jax.numpy as jnp, jaxsolvers as js
+      >>> js.regularizers.L1(1.0).prox(jnp.array([3.0, -0.5]), jnp.ones(2), 1.0).tolist()
+      [2.0, 0.0]
+    """
+
+    strength: Number = number(minimum=0)
+
+    def value(self, weights: Array) -> Array:
+        return self.strength * jnp.sum(jnp.abs(weights))
+
+    def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
+        return divide(soft(linear, tau * self.strength), metric)
+
+
+@member
+class SquaredL2(Regularizer):
+    """phi(w) = strength/2 ||w||_2^2, with its half.
+
+    solve: linear / (h + tau strength).
+
+    Args:
+      strength: >= 0, per unit of tau; the loss it stands beside is a mean over rows.
+
+    Example:
+      >>> import jax.numpy as jnp, jaxsolvers as js
+      >>> js.regularizers.SquaredL2(1.0).prox(jnp.array([3.0]), jnp.ones(1), 1.0).tolist()
+      [1.5]
+    """
+
+    strength: Number = number(minimum=0)
+
+    def value(self, weights: Array) -> Array:
+        return self.strength / 2 * jnp.sum(weights * weights)
+
+    def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
+        return divide(linear, metric + tau * self.strength)
+
+
+@member
+class ElasticNet(Regularizer):
+    """phi(w) = l1 ||w||_1 + l2/2 ||w||_2^2.
+
+    solve: soft(linear, tau l1) / (h + tau l2).
+
+    Args:
+      l1, l2: >= 0, per unit of tau; the loss they stand beside is a mean over rows.
+
+    Example:
+      >>> import jax.numpy as jnp, jaxsolvers as js
+      >>> js.regularizers.ElasticNet(1.0, 1.0).prox(jnp.array([3.0]), jnp.ones(1), 1.0).tolist()
+      [1.0]
+    """
+
+    l1: Number = number(minimum=0)
+    l2: Number = number(minimum=0)
+
+    def value(self, weights: Array) -> Array:
+        return self.l1 * jnp.sum(jnp.abs(weights)) + self.l2 / 2 * jnp.sum(weights * weights)
+
+    def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
+        return divide(soft(linear, tau * self.l1), metric + tau * self.l2)
+
+
+@member
+class Box(Regularizer):
+    """The domain lower <= w <= upper, coordinate by coordinate.
+
+    solve: clip(linear / h, lower, upper). A coordinate without history keeps 0.
+
+    Args:
+      lower, upper: numbers or arrays over the features, lower <= 0 <= upper when training
+        starts from 0 (checked by ``fit``); infinities allowed.
+
+    Example:
+      >>> import jax.numpy as jnp, jaxsolvers as js
+      >>> js.regularizers.Box(-1.0, 2.0).prox(jnp.array([3.0, -3.0]), jnp.ones(2), 1.0).tolist()
+      [2.0, -1.0]
+    """
+
+    lower: Number = number(finite=False, rank=1)
+    upper: Number = number(finite=False, rank=1)
+
+    def value(self, weights: Array) -> Array:
+        inside = jnp.all((weights >= self.lower) & (weights <= self.upper))
+        return jnp.where(inside, jnp.zeros((), weights.dtype), jnp.inf)
+
+    def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
+        inside = jnp.clip(divide(linear, metric), self.lower, self.upper)
+        return jnp.where((metric == 0) & (linear == 0), 0, inside)
+
+    def validate(self, prefix: str = "") -> None:
+        super().validate(prefix)
+        if _concrete(self.lower, self.upper) and np.any(np.asarray(self.lower) > self.upper):
+            raise ValueError(
+                f"{prefix}lower must be <= {prefix}upper, got {self.lower!r} and {self.upper!r}"
+            )
+
+    def check_start(self, prefix: str = "regularizer.") -> None:
+        if np.any(np.asarray(self.lower) > 0) or np.any(np.asarray(self.upper) < 0):
+            raise ValueError(
+                f"{prefix}lower and {prefix}upper must enclose the start 0, "
+                f"got {self.lower!r} and {self.upper!r}"
+            )
+
+
+@member
+class NonNegative(Regularizer):
+    """The domain w >= 0.
+
+    solve: [linear / h]_+.
+
+    Example:
+      >>> import jax.numpy as jnp, jaxsolvers as js
+      >>> js.regularizers.NonNegative().prox(jnp.array([3.0, -3.0]), jnp.ones(2), 1.0).tolist()
+      [3.0, 0.0]
+    """
+
+    def value(self, weights: Array) -> Array:
+        return jnp.where(jnp.all(weights >= 0), jnp.zeros((), weights.dtype), jnp.inf)
+
+    def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
+        return jnp.maximum(divide(linear, metric), 0)
+
+
+def _concrete(*values: Any) -> bool:
+    return not any(isinstance(value, jax.core.Tracer) for value in values)

@@ -1,0 +1,70 @@
+"""First-order solvers: a gradient in, an argmin out.
+
+AdaGrad, RDA and FOBOS share one round: score the rows with the current weights, pull the slopes
+back to a gradient and absorb it. A solver writes :meth:`FirstOrder.absorb`, which sees no data,
+and :meth:`weights`; the regularizer solves the argmin (``Regularizer.solve``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsolvers.protocol import Array, Batch, Info, Number, Solver, State, all_finite, report
+
+
+class FirstOrder(Solver):
+    """Base of the solvers that see the data through gradients only."""
+
+    regularizer: Any
+
+    def absorb(
+        self, state: State, gradient: Array, square: Array | None = None, rounds: Number = 1
+    ) -> State:
+        """Take in the (sub-)gradient of ``rounds`` rounds made at the same weights.
+
+        Args:
+          state: the state before.
+          gradient: sum of the rounds' gradients, of the weights' shape.
+          square: sum of their squares, coordinate by coordinate; None for gradient^2.
+          rounds: () int32, how far the counter t moves; 0 leaves the state alone.
+        """
+        raise NotImplementedError
+
+    def counts_rows(self) -> bool:
+        """Whether each live row of a batch is a round of its own ("example")."""
+        return False
+
+    def rounds(self, weight: Array) -> Array:
+        live = (weight > 0).astype(jnp.int32)
+        return jnp.sum(live) if self.counts_rows() else jnp.max(live)
+
+    def update(self, state: State, batch: Batch) -> tuple[State, Info]:
+        x, weight = batch.x, batch.weight
+        score = x.scores(self.weights(state))
+        _, slope = self.loss.value_and_slope(score, batch.target)
+        live = weight > 0
+        coefficient = jnp.where(live, weight * slope, 0)
+        if not self.counts_rows():
+            count = jnp.sum(live.astype(weight.dtype))
+            coefficient = coefficient / jnp.maximum(count, 1)
+        # A void round for a ranker whose numbers left the floats: its neighbours never notice.
+        finite = all_finite(live, score, coefficient)
+        coefficient = jnp.where(finite, coefficient, 0)
+        gradient = x.pull_back(coefficient)
+        square = None
+        if self.counts_rows() and weight.shape[0] > 1:
+            square = x.pull_back_squares(coefficient * coefficient)
+        rounds = jnp.where(finite, self.rounds(weight), 0)
+        info = report(self.loss, score, batch.target, weight, finite)
+        return self.absorb(state, gradient, square, rounds), info
+
+    def penalty(self, weights: Array) -> Array:
+        return self.regularizer.value(weights)
+
+
+def unless_idle(rounds: Number, after: State, before: State) -> State:
+    """``after``, or ``before`` where no round was made."""
+    return jax.tree.map(lambda new, old: jnp.where(rounds > 0, new, old), after, before)

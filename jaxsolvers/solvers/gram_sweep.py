@@ -1,0 +1,306 @@
+"""The Gram-block sweep: exact sequential rounds at matrix-product speed.
+
+Inside a block of B rows with Gram matrix K, the raw scores ``r_i = <V, x_i>`` of all rows can be
+kept up to date without V: a round ``V <- b V + c x_j`` is ``r <- b r + c K_j``. So two matrix
+products per block touch the features (the first r, and the final V from the rounds' b and c) and
+the recurrence runs on B numbers per ranker. It is blocked once more: a stretch of ``INNER`` rows
+starts from one product with all earlier rounds and is kept up to date round by round.
+
+Rankers are *lanes* here and lie on the trailing axis, so that each operation of a round is one
+contiguous vector operation. :func:`recurrence` is written for one ranker and takes the lane form
+by itself under ``vmap``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import custom_vmap
+
+from jaxsolvers.features import product
+from jaxsolvers.protocol import Array
+
+INNER = 16
+
+
+class Carry(NamedTuple):
+    """What passes from round to round, besides the raw scores."""
+
+    scalars: Any
+    square_norm: Array | None  # () ||V||^2
+    dual: Array | None  # (B,) kept at the first row of each index
+
+
+class Rows(NamedTuple):
+    """What one ranker knows of the block's rows."""
+
+    raw: Array  # (B,) <V, x_i> before the block
+    target: Array  # (B,)
+    weight: Array  # (B,)
+
+
+class Shared(NamedTuple):
+    """What all rankers see alike."""
+
+    gram: Array  # (B, B)
+    first: Array | None  # (B,) int32, the first row of the block with the same index
+
+
+class Trace(NamedTuple):
+    """What the rounds did: V <- factor V + sum_i coefficient_i x_i."""
+
+    coefficient: Array  # (B,)
+    factor: Array | None  # (rounds,), None where every factor is 1
+    score: Array  # (B,) before the round
+    scale: Array | None  # (rounds,) before the round; kept when an average needs it
+
+
+def recurrence(
+    solver: Any,
+    carry: Carry,
+    rows: Rows,
+    shared: Shared,
+    batch_size: int,
+    keep_scale: bool = False,
+) -> tuple[Carry, Moves, Trace]:
+    """All rounds of a block for one ranker.
+
+    Args:
+      solver: a linear-step solver, for ``live_round`` and its hooks.
+      carry, rows, shared: the ranker before the block, and the block.
+      batch_size: rows per round, a divisor of B.
+      keep_scale: whether the trace records the scales.
+
+    Returns:
+      The carry after the block, what its rounds did to V together, and each one's trace.
+    """
+    lanes = partial(_lanes, batch_size=batch_size, keep_scale=keep_scale)
+
+    def alone(solver: Any, carry: Carry, rows: Rows, shared: Shared) -> Any:
+        results = lanes(*jax.tree.map(lambda a: a[..., None], (solver, carry, rows)), shared)
+        return jax.tree.map(lambda a: a[..., 0], results)
+
+    one = custom_vmap(alone)
+
+    @one.def_vmap
+    def many(
+        size: int, batched: Any, solver: Any, carry: Carry, rows: Rows, shared: Shared
+    ) -> Any:
+        if any(jax.tree.leaves(batched[3])):  # each ranker has rows of its own
+            axes = jax.tree.map(lambda mapped: 0 if mapped else None, tuple(batched))
+            mapped = jax.vmap(alone, in_axes=axes, axis_size=size)
+            results = mapped(solver, carry, rows, shared)
+        else:
+
+            def to_lanes(leaf: Array, mapped: bool) -> Array:
+                if mapped:
+                    return jnp.moveaxis(leaf, 0, -1)
+                return jnp.broadcast_to(leaf[..., None], (*leaf.shape, size))
+
+            trailing = jax.tree.map(to_lanes, (solver, carry, rows), tuple(batched[:3]))
+            results = lanes(*trailing, shared)
+            results = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), results)
+        return results, jax.tree.map(lambda _: True, results)
+
+    return one(solver, carry, rows, shared)
+
+
+class Moves(NamedTuple):
+    """The rounds so far together: V <- whole V + sum_i left_i x_i."""
+
+    whole: Array | None  # (), None for 1
+    left: Array  # (B,)
+
+
+class _Last(NamedTuple):
+    """The round just done, not yet applied to the raw scores of its stretch."""
+
+    coefficient: Array  # (k, lanes)
+    factor: Array | None  # (lanes,)
+    column: Array  # (inner, k) products of the stretch's rows with the round's
+
+
+def _lanes(
+    solver: Any, carry: Carry, rows: Rows, shared: Shared, batch_size: int, keep_scale: bool
+) -> tuple[Carry, Moves, Trace]:
+    """:func:`recurrence` with rankers on the trailing axis of everything but ``shared``."""
+    size, n_lanes = rows.raw.shape
+    inner = _stretch_rows(size, batch_size)
+    steady = _is_steady(solver, carry, rows, batch_size)
+
+    def stretch(state: tuple[Carry, Moves], start: Array) -> tuple[tuple[Carry, Moves], Trace]:
+        carry, moves = state
+        cut = partial(lax.dynamic_slice_in_dim, start_index=start, slice_size=inner)
+        gram = cut(shared.gram)  # (inner, B)
+        own = cut(gram, axis=1)  # (inner, inner)
+        raw = _scaled(moves.whole, cut(rows.raw)) + product(gram, moves.left)
+        target, weight = cut(rows.target), cut(rows.weight)
+        positions = None if shared.first is None else cut(shared.first)
+
+        def step(
+            state: tuple[Carry, Array, _Last], j: Array
+        ) -> tuple[tuple[Carry, Array, _Last], Trace]:
+            carry, raw, last = state  # raw (inner, lanes), before `last`
+            # Applied one step late: a coefficient that comes out of the loop's carry is read,
+            # one computed in the same step would be recomputed for each of the inner rows.
+            raw = _apply(raw, last)
+            pick = partial(lax.dynamic_slice_in_dim, start_index=j, slice_size=batch_size)
+            column = pick(own, axis=1)
+            at = None if positions is None else pick(positions)
+
+            def one(solver: Any, carry: Carry, r: Array, y: Array, s: Array) -> Any:
+                return _round(solver, carry, r, y, s, pick(column), at)
+
+            carry, trace = jax.vmap(one, in_axes=-1, out_axes=-1)(
+                solver, carry, pick(raw), pick(target), pick(weight)
+            )
+            trace = trace._replace(
+                factor=None if steady else trace.factor, scale=trace.scale if keep_scale else None
+            )
+            return (carry, raw, _Last(trace.coefficient, trace.factor, column)), trace
+
+        nothing = _Last(
+            jnp.zeros((batch_size, n_lanes), raw.dtype),
+            None if steady else jnp.ones((n_lanes,), raw.dtype),
+            jnp.zeros((inner, batch_size), raw.dtype),
+        )
+        js = jnp.arange(0, inner, batch_size, dtype=jnp.int32)
+        (carry, _, _), trace = lax.scan(step, (carry, raw, nothing), js)
+        trace = _join(trace)
+        whole, left = remaining(trace, batch_size)
+        before = moves.left if whole is None else whole[None] * moves.left
+        left = lax.dynamic_update_slice_in_dim(before, left, start, 0)
+        whole = None if whole is None or moves.whole is None else whole * moves.whole
+        return (carry, Moves(whole, left)), trace
+
+    one = None if steady else jnp.ones((n_lanes,), rows.raw.dtype)
+    starts = jnp.arange(0, size, inner, dtype=jnp.int32)
+    initial = (carry, Moves(one, jnp.zeros_like(rows.raw)))
+    (carry, moves), trace = lax.scan(stretch, initial, starts)
+    return carry, moves, _join(trace)
+
+
+def _scaled(factor: Array | None, rows: Array) -> Array:
+    return rows if factor is None else factor[None] * rows
+
+
+def _apply(near: Array, last: _Last) -> Array:
+    c, factor, column = last
+    near = near if factor is None else factor[None] * near
+    return near + (column * c if c.shape[0] == 1 else product(column, c))
+
+
+def _round(
+    solver: Any,
+    carry: Carry,
+    raw: Array,
+    target: Array,
+    weight: Array,
+    own: Array,
+    at: Array | None,
+) -> tuple[Carry, Trace]:
+    """One round of one ranker on k rows whose products are ``own`` (k, k)."""
+    scalars, square_norm, dual = carry
+    scale = jnp.asarray(solver.scale(scalars), raw.dtype)
+    score = scale * raw + solver.intercept(scalars)
+    own_dual = None if dual is None else dual[at]
+    scalars, b, c, own_dual = solver.live_round(
+        scalars, score, target, weight, jnp.diagonal(own), own_dual
+    )
+    if dual is not None:
+        dual = dual.at[at].set(own_dual)
+    if square_norm is not None:
+        square_norm = grow(square_norm, b, c, raw, own)
+        square_norm, shrink = project(square_norm, solver.radius(scalars))
+        b, c = shrink * b, shrink * c
+    return Carry(scalars, square_norm, dual), Trace(c, b, score, scale)
+
+
+def _is_steady(solver: Any, carry: Carry, rows: Rows, k: int) -> bool:
+    """Whether every factor is 1: ``round`` returns the literal 1.0 and nothing is projected."""
+    if carry.square_norm is not None:
+        return False
+
+    def factor(solver: Any, carry: Carry, y: Array, s: Array) -> Any:
+        own_dual = None if carry.dual is None else y
+        nonlocal literal
+        _, b, _, _ = solver.round(carry.scalars, y, y, s, s, own_dual)
+        literal = isinstance(b, float) and b == 1.0
+        return ()
+
+    literal = False
+    lane = jax.tree.map(
+        lambda a: jax.ShapeDtypeStruct(a.shape[:-1], a.dtype), (solver, carry)
+    )
+    row = jax.ShapeDtypeStruct((k,), rows.raw.dtype)
+    jax.eval_shape(factor, *lane, row, row)
+    return literal
+
+
+def _join(trace: Trace) -> Trace:
+    """Join the axis of a scan with the axis of rows or rounds under it."""
+
+    def joined(leaf: Array, axes: int) -> Array:
+        return leaf.reshape(-1, *leaf.shape[axes:])
+
+    per_row = trace.coefficient.ndim - 1
+    per_round = None if trace.factor is None else max(trace.factor.ndim - 1, 1)
+    scale_axes = None if trace.scale is None else max(trace.scale.ndim - 1, 1)
+    return Trace(
+        joined(trace.coefficient, per_row),
+        None if per_round is None else joined(trace.factor, per_round),
+        joined(trace.score, per_row),
+        None if scale_axes is None else joined(trace.scale, scale_axes),
+    )
+
+
+def remaining(trace: Trace, batch_size: int) -> tuple[Array | None, Array]:
+    """What is left of V and of each row's coefficient after all rounds of the trace.
+
+    Returns:
+      (f_1 ... f_R, or None for 1; (B,) coefficient_i times the factors of the later rounds).
+    """
+    if trace.factor is None:
+        return None, trace.coefficient
+    left = suffix_products(trace.factor)
+    return left[0], per_row(left[1:], batch_size) * trace.coefficient
+
+
+def suffix_products(factors: Array) -> Array:
+    """[f_1 ... f_n, f_2 ... f_n, ..., f_n, 1] along the first axis, (n + 1, ...)."""
+    one = jnp.ones((1, *factors.shape[1:]), factors.dtype)
+    return lax.cumprod(jnp.concatenate([factors, one]), axis=0, reverse=True)
+
+
+def per_row(per_round: Array, batch_size: int) -> Array:
+    """Repeat a number per round for each row of the round."""
+    return per_round if batch_size == 1 else jnp.repeat(per_round, batch_size, axis=0)
+
+
+def _stretch_rows(size: int, k: int) -> int:
+    """Rows per stretch: a divisor of ``size``, a multiple of k, at most INNER or k."""
+    fitting = [m for m in range(k, min(size, INNER) + 1, k) if size % m == 0]
+    return max(fitting, default=k)
+
+
+def grow(square_norm: Array, b: Array, c: Array, raw: Array, inner: Array) -> Array:
+    """||b V + sum c_i x_i||^2 from ||V||^2, raw_i = <V, x_i> and the rows' products (k, k)."""
+    if c.shape[0] == 1:
+        quadratic = (c * c * inner.reshape(1))[0]
+    else:
+        quadratic = jnp.sum(c * product(inner, c))
+    return jnp.maximum(b * b * square_norm + 2 * b * jnp.sum(c * raw) + quadratic, 0)
+
+
+def project(square_norm: Array, radius: Array) -> tuple[Array, Array]:
+    """The square norm after projection onto the ball, and the factor that leads there."""
+    outside = square_norm > radius * radius
+    length = jnp.sqrt(jnp.where(outside, square_norm, 1))
+    return (
+        jnp.where(outside, radius * radius, square_norm),
+        jnp.where(outside, radius / length, 1),
+    )

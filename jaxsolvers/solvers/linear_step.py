@@ -1,0 +1,273 @@
+"""Linear-step solvers: everything that does ``w <- b w + c x`` from one scalar function.
+
+Pegasos, NORMA, constant-step SGD, passive-aggressive, SDCA and the perceptron differ only in
+the numbers b and c of a round. Such a solver writes :meth:`LinearStep.round` and gets from here
+the single round, the exact Gram-block sweep, projection, dual variables, averages and, on a
+``Gram`` layout, its kernel machine.
+
+The contract of ``round``, for a round of k rows (k = 1 in an ordinary sweep):
+
+1. The mechanism stores one vector V (over the coordinates of the layout), its square norm when
+   there is a radius, and the duals. The solver owns ``scalars`` (counters, a live weight, a bias)
+   and the hooks ``scale``, ``intercept`` and ``radius``; the weights are ``w = scale V``.
+2. ``score = scale <V, x> + intercept`` under the scalars before the round; then
+   ``V <- b V + sum_i c_i x_i``.
+3. Rows of weight 0 get c = 0 and keep their dual; with no live row nothing changes at all. The
+   mechanism sees to both. Where a score or a c is not finite the round (in a sweep: the block)
+   is void for that ranker and Info says so.
+4. ``||V||^2 = [b^2 ||V||^2 + 2 b sum c_i raw_i + c'Kc]_+`` with raw_i = <V, x_i>; where it exceeds
+   the radius under the new scalars, V is rescaled onto it.
+5. An average takes in w before the round; a row repeated inside a block sees its new dual.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsolvers.protocol import Array, Batch, Info, Problem, Solver, all_finite, report
+from jaxsolvers.solvers.gram_sweep import (
+    Carry,
+    Rows,
+    Shared,
+    Trace,
+    grow,
+    per_row,
+    project,
+    recurrence,
+    suffix_products,
+)
+
+
+class LinearStepState(NamedTuple):
+    scalars: Any  # the solver's own numbers, each ()
+    vector: Array  # (d,) V
+    square_norm: Array | None  # () ||V||^2, kept only when the solver has a radius
+    dual: Array | None  # (n,) one per example, kept only by dual solvers
+
+    @property
+    def axes(self) -> LinearStepState:
+        return LinearStepState(
+            jax.tree.map(lambda _: (), self.scalars),
+            ("feature",),
+            None if self.square_norm is None else (),
+            None if self.dual is None else ("example",),
+        )
+
+
+class Running(NamedTuple):
+    """An average of the iterates carried through a sweep: ``value <- keep value + add w``.
+
+    ``rule.weigh(counts, weight, rounds) -> (counts, keep, add)`` says by how much, given the
+    round's row weights; ``counts`` is whatever the rule must remember.
+    """
+
+    value: Array  # (d,)
+    counts: Any
+    rule: Any
+
+
+class LinearStep(Solver):
+    """Base of the linear-step solvers; see the module's docstring for the contract."""
+
+    gram: ClassVar[bool] = True
+    has_dual: ClassVar[bool] = False
+
+    # ---- what a solver writes -------------------------------------------------------------
+    def start(self, problem: Problem, dtype: Any) -> Any:
+        """The scalars before round 1, a NamedTuple of () arrays."""
+        raise NotImplementedError
+
+    def round(
+        self,
+        scalars: Any,
+        score: Array,
+        target: Array,
+        weight: Array,
+        square_norm: Array,
+        dual: Array | None,
+    ) -> tuple[Any, Array | float, Array, Array | None]:
+        """One round as arithmetic: (scalars', b, c (k,), dual' (k,))."""
+        raise NotImplementedError
+
+    def scale(self, scalars: Any) -> Array | float:
+        """w = scale V."""
+        return 1.0
+
+    def intercept(self, scalars: Any) -> Array | float:
+        """Added to every score."""
+        return 0.0
+
+    def radius(self, scalars: Any) -> Array | None:
+        """Bound on ||V||, or None where nothing is projected."""
+        return None
+
+    # ---- what it gets ---------------------------------------------------------------------
+    def init(self, problem: Problem, dtype: Any) -> LinearStepState:
+        scalars = self.start(problem, dtype)
+        bounded = self.radius(scalars) is not None
+        return LinearStepState(
+            scalars=scalars,
+            vector=jnp.zeros(problem.shape, dtype),
+            square_norm=jnp.zeros((), dtype) if bounded else None,
+            dual=jnp.zeros((problem.n_examples,), dtype) if self.has_dual else None,
+        )
+
+    def weights(self, state: LinearStepState) -> Array:
+        return self.scale(state.scalars) * state.vector
+
+    def update(self, state: LinearStepState, batch: Batch) -> tuple[LinearStepState, Info]:
+        x, square_norm, dual = batch.x, state.square_norm, state.dual
+        raw = x.scores(state.vector)
+        score = self.scale(state.scalars) * raw + self.intercept(state.scalars)
+        own_dual = None if dual is None else _take(dual, batch.index)
+        scalars, b, c, own_dual = self.live_round(
+            state.scalars, score, batch.target, batch.weight, x.square_norms(), own_dual
+        )
+        finite = all_finite(batch.weight > 0, score, c)
+        b, c = jnp.where(finite, b, 1), jnp.where(finite, c, 0)
+        vector = b * state.vector + x.pull_back(c)
+        if square_norm is not None:
+            exact = x.square_norm(vector)
+            square_norm = grow(square_norm, b, c, raw, x.gram()) if exact is None else exact
+            finite = finite & jnp.isfinite(square_norm)
+            square_norm, shrink = project(square_norm, self.radius(scalars))
+            vector = jnp.where(finite, shrink * vector, state.vector)
+        if dual is not None:
+            dual = dual.at[batch.index].set(own_dual, mode="drop")
+        info = report(self.loss, score, batch.target, batch.weight, finite)
+        after = LinearStepState(scalars, vector, square_norm, dual)
+        return self._unless_faulty(finite, after, state), info
+
+    def sweep(
+        self, state: LinearStepState, block: Batch, batch_size: int = 1
+    ) -> tuple[LinearStepState, Info]:
+        if block.gram is None:
+            return super().sweep(state, block, batch_size)
+        state, _, info = self.averaged_sweep(state, block, batch_size, None)
+        return state, info
+
+    def averaged_sweep(
+        self, state: LinearStepState, block: Batch, batch_size: int, running: Running | None
+    ) -> tuple[LinearStepState, Running | None, Info]:
+        """The Gram-block form of ``sweep``, with an average carried along.
+
+        Args:
+          state: the state before the block.
+          block: rows with their ``gram``.
+          batch_size: rows per round, a divisor of the number of rows.
+          running: the average, or None.
+
+        Returns:
+          The state and the average after the block, and the Info of its rows.
+        """
+        x, dual = block.x, state.dual
+        rows = Rows(x.scores(state.vector), block.target, block.weight)
+        shared = Shared(block.gram, None if dual is None else _first_occurrence(block.index))
+        carry = Carry(
+            state.scalars,
+            state.square_norm,
+            None if dual is None else _take(dual, block.index),
+        )
+        carry, moves, trace = recurrence(
+            self, carry, rows, shared, batch_size, running is not None
+        )
+        norms = () if carry.square_norm is None else (carry.square_norm,)
+        finite = all_finite(block.weight > 0, trace.score, moves.left, *norms)
+        left = jnp.where(finite, moves.left, 0)
+        kept = state.vector
+        if moves.whole is not None:
+            kept = jnp.where(finite, moves.whole, 1) * kept
+        vector = kept + x.pull_back(left)
+        square_norm = carry.square_norm
+        if square_norm is not None:
+            # The recursion drifts (3 % over 1e7 float32 rounds): start each block afresh.
+            exact = x.square_norm(vector)
+            square_norm = square_norm if exact is None else exact
+        if dual is not None:
+            dual = dual.at[block.index].set(carry.dual[shared.first], mode="drop")
+        if running is not None:
+            counts, kept_mean, span, weights = self._mean_of_block(
+                running, trace, block.weight, batch_size
+            )
+            mean = kept_mean * running.value + span * state.vector + x.pull_back(weights)
+            after = Running(mean, counts, running.rule)
+            running = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, running)
+        info = report(self.loss, trace.score, block.target, block.weight, finite)
+        after = LinearStepState(carry.scalars, vector, square_norm, dual)
+        return self._unless_faulty(finite, after, state), running, info
+
+    def _mean_of_block(
+        self, running: Running, trace: Trace, weight: Array, batch_size: int
+    ) -> tuple[Any, Array, Array, Array]:
+        """What the rounds of a block add to an average of w = scale V.
+
+        With V_r the vector before round r, the average after R rounds is
+        ``kept avg + sum_r theta_r V_r``, theta_r = scale_r add_r prod_{later} keep. Written over
+        V_1 and the block's rows, row i of round r has weight ``c_i A_r``, where
+        ``A_r = theta_{r+1} + f_{r+1} A_{r+1}`` collects the later rounds that see it.
+
+        Returns:
+          (counts, kept (), weight of V_1 (), weights of the rows (B,)).
+        """
+        rounds = weight.reshape(-1, batch_size)
+
+        def weigh(counts: Any, rows: Array) -> tuple[Any, tuple[Array, Array]]:
+            counts, keep, add = running.rule.weigh(counts, rows, self.rounds(rows))
+            return counts, (keep, add)
+
+        counts, (keep, add) = jax.lax.scan(weigh, running.counts, rounds)
+        kept = suffix_products(keep)
+        theta = trace.scale * add * kept[1:]
+        factor = jnp.ones_like(theta) if trace.factor is None else trace.factor
+
+        def collect(later: Array, round_: tuple[Array, Array]) -> tuple[Array, Array]:
+            own_theta, own_factor = round_
+            return own_theta + own_factor * later, later
+
+        zero = jnp.zeros((), theta.dtype)
+        first, after = jax.lax.scan(collect, zero, (theta, factor), reverse=True)
+        return counts, kept[0], first, per_row(after, batch_size) * trace.coefficient
+
+    def _unless_faulty(
+        self, finite: Array, after: LinearStepState, before: LinearStepState
+    ) -> LinearStepState:
+        """``after`` with everything but the vector, already kept, reset where not finite."""
+        small = jax.tree.map(
+            lambda new, old: jnp.where(finite, new, old),
+            after._replace(vector=None),
+            before._replace(vector=None),
+        )
+        return small._replace(vector=after.vector)
+
+    def live_round(
+        self,
+        scalars: Any,
+        score: Array,
+        target: Array,
+        weight: Array,
+        square_norm: Array,
+        dual: Array | None,
+    ) -> tuple[Any, Array, Array, Array | None]:
+        """``round`` with rule 3 of the contract."""
+        live = weight > 0
+        any_live = jnp.any(live)
+        after, b, c, new_dual = self.round(scalars, score, target, weight, square_norm, dual)
+        after = jax.tree.map(lambda new, old: jnp.where(any_live, new, old), after, scalars)
+        c = jnp.where(live, c, 0)
+        b = jnp.where(any_live, b, jnp.ones((), c.dtype))
+        if dual is not None:
+            new_dual = jnp.where(live, new_dual, dual)
+        return after, b, c, new_dual
+
+
+def _take(dual: Array, index: Array) -> Array:
+    # JAX's default fill is NaN, and a padded row must read a finite dual.
+    return jnp.take(dual, index, mode="fill", fill_value=0)
+
+
+def _first_occurrence(index: Array) -> Array:
+    """For each row of a block the position of the first row with the same index, (B,)."""
+    return jnp.argmax(index[:, None] == index[None, :], axis=1).astype(jnp.int32)

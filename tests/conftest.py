@@ -1,0 +1,32 @@
+"""Strict settings for every test: 4 CPU devices, no promotion, no broadcasting of ranks."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jax
+import pytest
+
+jax.config.update("jax_num_cpu_devices", 4)
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def data_folder() -> Path | None:
+    """The real data sets: JAXSOLVERS_DATA, or shared/data beside the checkout."""
+    named = os.environ.get("JAXSOLVERS_DATA")
+    folder = Path(named) if named else _ROOT.parent / "shared" / "data"
+    return folder if (folder / "mnist").is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return _ROOT
+
+
+@pytest.fixture(scope="session")
+def x64() -> bool:
+    return bool(jax.config.jax_enable_x64)

@@ -1,0 +1,501 @@
+"""Tests of jaxsolvers.metrics against scikit-learn, enumeration of all orders, and closed forms."""
+
+import doctest
+import itertools
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, zero_one_loss
+
+from jaxsolvers import metrics
+
+# Against float64 references. Scores come as integers or ranks, so only the sums are rounded.
+RTOL = 1e-12 if jnp.result_type(float) == np.float64 else 1e-5
+RANKERS = {
+    "step": metrics.average_precision,
+    "expected": lambda *args, **kw: metrics.average_precision(*args, ties="expected", **kw),
+    "at_k": lambda *args, **kw: metrics.precision_at_k(*args, [5, 1, 99], **kw),
+}
+every_ranker = pytest.mark.parametrize("metric", RANKERS.values(), ids=list(RANKERS))
+
+
+def tied_columns(n: int, rankers: int, levels: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Bool targets with at least one positive per column, integer scores on few levels."""
+    rng = np.random.default_rng(seed)
+    targets = rng.random((n, rankers)) < 0.3
+    targets[rng.integers(n, size=rankers), np.arange(rankers)] = True
+    return targets, rng.integers(-levels // 2, levels // 2 + 1, (n, rankers)).astype(np.int32)
+
+
+def enumerated(targets, scores, value_of_ranked_targets) -> float:
+    """Mean of a metric of the ranked targets over all orders of the rows that respect scores."""
+    orders = [
+        order
+        for order in itertools.permutations(range(len(scores)))
+        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
+    ]
+    return float(np.mean([value_of_ranked_targets([targets[i] for i in o]) for o in orders]))
+
+
+def ap_of_ranked(ranked) -> float:
+    hits = np.cumsum(ranked)
+    return float(np.mean([hits[i] / (i + 1) for i, hit in enumerate(ranked) if hit]))
+
+
+# Values ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighting", ["none", "random", "zeros", "huge"])
+@pytest.mark.parametrize("levels", [1, 4, 1000])
+def test_step_average_precision_equals_scikit_learn(levels, weighting):
+    targets, scores = tied_columns(400, 5, levels)
+    rng = np.random.default_rng(1)
+    weights = {
+        "none": None,
+        "random": rng.exponential(size=400) ** 2,
+        "zeros": rng.exponential(size=400) * (rng.random(400) < 0.5),
+        "huge": rng.exponential(size=400) * 1e38,
+    }[weighting]
+    expected = [
+        average_precision_score(t, s, sample_weight=weights)
+        for t, s in zip(targets.T, scores.T, strict=True)
+    ]
+    found = metrics.average_precision(targets, scores, sample_weight=weights)
+    np.testing.assert_allclose(found, expected, rtol=RTOL)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_expected_average_precision_is_the_mean_over_all_orders(seed):
+    rng = np.random.default_rng(seed)
+    n = (6, 1)[seed % 2]
+    targets, scores = rng.random(n) < 0.5, rng.integers(0, 3, n)
+    targets[rng.integers(n)] = True
+    found = metrics.average_precision(targets, scores, ties="expected")
+    np.testing.assert_allclose(found, enumerated(targets, scores, ap_of_ranked), rtol=RTOL)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_precision_at_k_is_the_mean_over_all_orders_and_divides_by_k(seed):
+    rng = np.random.default_rng(seed)
+    n = (6, 1)[seed % 2]
+    targets, scores = rng.random(n) < 0.5, rng.integers(0, 3, n)
+    targets[rng.integers(n)] = True
+    ks = list(range(1, n + 3))
+    expected = [enumerated(targets, scores, lambda r, k=k: sum(r[:k]) / k) for k in ks]
+    found = metrics.precision_at_k(targets, scores, ks)
+    np.testing.assert_allclose(found, expected, rtol=RTOL, atol=RTOL)
+
+
+@pytest.mark.parametrize("size", [2, 50, 10_000])
+def test_expected_average_precision_does_not_cancel_at_late_ranks(size):
+    # The closed form with harmonic numbers, in float64: positives come late, in tied groups.
+    n = 20_000
+    rng = np.random.default_rng(size)
+    scores = np.arange(n, 0, -1, dtype=np.int32) // size
+    targets = (np.arange(n) > n - 500) & (rng.random(n) < 0.7)
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, n + 1))])
+    total = 0.0
+    for score in np.unique(scores[targets]):
+        rows = scores == score
+        a, rows_in, p = (scores > score).sum(), rows.sum(), targets[rows].sum()
+        above = targets[scores > score].sum()
+        rho = (p - 1) / (rows_in - 1) if rows_in > 1 else 0.0
+        part = (above + 1 - rho * (a + 1)) * (harmonic[a + rows_in] - harmonic[a]) + rho * rows_in
+        total += p / rows_in * part
+    found = metrics.average_precision(targets, scores, ties="expected")
+    np.testing.assert_allclose(found, total / targets.sum(), rtol=max(RTOL, 1e-10))
+
+
+def test_a_million_rows_with_three_scores_sum_without_drift():
+    rng = np.random.default_rng(0)
+    targets, scores = rng.random(10**6) < 0.01, rng.integers(0, 3, 10**6).astype(np.int32)
+    found = metrics.average_precision(targets, scores)
+    expected = average_precision_score(targets, scores)
+    np.testing.assert_allclose(found, expected, rtol=min(RTOL * 0.1, 1e-6))
+
+
+def test_without_ties_step_and_expected_agree_and_a_perfect_ranking_is_exactly_one():
+    rng = np.random.default_rng(0)
+    targets, scores = tied_columns(30, 3, 4)
+    scores = rng.permuted(np.repeat(np.arange(30, dtype=np.int32)[:, None], 3, 1), axis=0)
+    step = metrics.average_precision(targets, scores)
+    expected = metrics.average_precision(targets, scores, ties="expected")
+    np.testing.assert_allclose(expected, step, rtol=RTOL)
+    weights = rng.exponential(size=30)
+    for kw in ({}, {"ties": "expected"}, {"sample_weight": weights}):
+        perfect = metrics.average_precision(targets, scores + 30 * targets, **kw)
+        np.testing.assert_array_equal(perfect, [1.0, 1.0, 1.0])
+
+
+@every_ranker
+def test_weight_zero_drops_the_row_and_a_common_factor_does_nothing(metric):
+    targets, scores = tied_columns(30, 3, 4)
+    kept = np.isin(np.arange(30) % 5, [0, 2, 3])
+    targets[0] = True
+    dropped = metric(targets[kept], scores[kept])
+    found = metric(targets, scores, sample_weight=3.7 * kept)
+    np.testing.assert_allclose(found, dropped, rtol=RTOL)
+
+
+@every_ranker
+def test_permuting_rows_changes_no_bit_and_permuting_columns_permutes(metric):
+    targets, scores = tied_columns(30, 3, 4)
+    value = np.asarray(metric(targets, scores))
+    rows, columns = np.random.default_rng(3).permutation(30), np.array([2, 0, 1])
+    np.testing.assert_array_equal(metric(targets[rows], scores[rows]), value)
+    permuted = metric(targets[:, columns], scores[:, columns])
+    np.testing.assert_array_equal(permuted, value[..., columns])
+
+
+def test_a_row_of_weight_two_is_a_repeated_row_and_weights_follow_their_rows():
+    targets, scores = tied_columns(30, 3, 4)
+    rng = np.random.default_rng(4)
+    weights, rows = rng.integers(1, 4, 30), rng.permutation(30)
+    weighted = metrics.average_precision(targets, scores, sample_weight=weights)
+    repeated = np.repeat(np.arange(30), weights)
+    found = metrics.average_precision(targets[repeated], scores[repeated])
+    np.testing.assert_allclose(weighted, found, rtol=RTOL)
+    found = metrics.average_precision(targets[rows], scores[rows], sample_weight=weights[rows])
+    np.testing.assert_array_equal(found, weighted)
+
+
+@every_ranker
+def test_one_column_alone_equals_the_same_column_among_others(metric):
+    targets, scores = tied_columns(30, 3, 4)
+    together = np.asarray(metric(targets, scores))
+    for column in range(3):
+        alone = metric(targets[:, column], scores[:, column])
+        assert alone.shape == together.shape[:-1]
+        np.testing.assert_allclose(alone, together[..., column], rtol=RTOL)
+
+
+@every_ranker
+def test_codings_dtypes_and_the_default_float(metric):
+    targets, scores = tied_columns(30, 3, 4)
+    value = metric(targets, scores)
+    assert isinstance(value, jax.Array) and value.dtype == jnp.result_type(float)
+    codings = [
+        targets.astype(int),
+        targets.astype(np.uint8),
+        np.where(targets, 1.0, -1.0),
+        jnp.where(targets, 1, -1),
+        targets.tolist(),
+        targets.astype(object),
+    ]
+    for coded in codings:
+        np.testing.assert_array_equal(metric(coded, scores), value)
+    dtypes = [np.float64]
+    if metric is RANKERS["step"]:
+        dtypes += [jnp.bfloat16, np.dtype(">f4")]
+    for dtype in dtypes:
+        np.testing.assert_array_equal(metric(targets, scores.astype(dtype)), value)
+    bools = scores > 0
+    np.testing.assert_array_equal(metric(targets, bools), metric(targets, bools.astype(np.int32)))
+    mixed = np.stack([targets[:, 0], 2 * targets[:, 1] - 1.0, targets[:, 2]], axis=1)
+    np.testing.assert_array_equal(metric(mixed, scores), value)
+
+
+@pytest.mark.parametrize(
+    "low_to_high",
+    [
+        np.array([1.0, 1.0 + 1e-12]),  # equal in float32
+        np.array([2**53, 2**53 + 1]),  # equal in float64, beyond int32
+        np.array([np.iinfo(np.int32).min, np.iinfo(np.int32).max], np.int32),
+        np.array([0, 2**32 - 1], np.uint32),
+        np.array([1e-45, 3e-45], np.float32),  # denormals, which XLA flushes to zero
+        np.array([-3e-45, -1e-45], np.float32),
+        np.array([-1e30, -1e-30], np.float32),
+        np.array([-np.inf, np.finfo(np.float32).min], np.float32),
+    ],
+)
+def test_scores_that_differ_are_never_tied(low_to_high):
+    assert metrics.average_precision([False, True], low_to_high) == 1.0
+    assert metrics.average_precision([True, False], low_to_high) == 0.5
+    for ties, value in (("step", 0.5), ("expected", 0.75)):
+        twice = np.repeat(low_to_high[:1], 2)
+        assert metrics.average_precision([True, False], twice, ties=ties) == value
+
+
+def test_zero_and_minus_zero_are_tied():
+    assert metrics.average_precision([1, 0], np.array([0.0, -0.0], np.float32)) == 0.5
+
+
+# Transformations ---------------------------------------------------------------------------------
+
+
+@every_ranker
+def test_jit_and_vmap_equal_eager(metric):
+    targets, scores = tied_columns(30, 3, 4)
+    weights = np.where(np.arange(30) < 20, 2.0, 0.0).astype(np.float32)
+    targets[0] = True
+    scores = jnp.asarray(scores, jnp.float32)
+    value = np.asarray(metric(targets, scores, sample_weight=weights))
+
+    def traced(targets, scores, weights):
+        return metric(targets, scores, sample_weight=weights)
+
+    known_targets = jax.jit(lambda scores, weights: traced(targets, scores, weights))
+    np.testing.assert_allclose(known_targets(scores, weights), value, rtol=1e-6)
+    one_by_one = jax.vmap(traced, in_axes=(1, 1, None), out_axes=-1)(targets, scores, weights)
+    np.testing.assert_allclose(one_by_one, value, rtol=1e-6)
+
+
+@every_ranker
+def test_what_is_refused_or_undefined_is_nan_for_that_ranker_inside_jit(metric):
+    targets = np.array([[1, 0, 1, 1], [0, 0, 2, 0]])
+    scores = np.array([[1.0, 2.0, 3.0, np.nan], [0.0, 1.0, 2.0, 3.0]], np.float32)
+    found = np.isnan(jax.jit(metric)(targets, scores))
+    np.testing.assert_array_equal(found.reshape(-1, 4)[0], [False, True, True, True])
+    jitted = jax.jit(lambda w: metric(targets[:, 0], scores[:, 0], sample_weight=w))
+    for weights in ([1.0, -1.0], [0.0, 0.0], [1.0, np.nan], [1.0, np.inf]):
+        assert np.isnan(jitted(np.array(weights, np.float32))).all()
+    unequal = np.isnan(jitted(np.array([1.0, 2.0], np.float32))).all()
+    assert unequal == (metric is not RANKERS["step"])
+
+
+def test_new_values_and_new_cutoffs_do_not_compile_again():
+    targets, scores = tied_columns(30, 3, 4)
+    metrics.precision_at_k(targets, scores, 3)
+    metrics.average_precision(targets, scores)
+    compiled = metrics._each_ranker._cache_size()
+    metrics.precision_at_k(targets.astype(int), scores + 1, 7)
+    metrics.average_precision(np.where(targets, 1.0, -1.0), -scores)
+    assert metrics._each_ranker._cache_size() == compiled
+
+
+# Refusals and undefined rankers ------------------------------------------------------------------
+
+
+@every_ranker
+@pytest.mark.parametrize(
+    ("targets", "scores", "kw", "words"),
+    [
+        ([0, 1], [1.0, 2.0, 3.0], {}, ["targets", "scores", "(2,)", "(3,)"]),
+        ([[0, 1]], [[1.0], [2.0]], {}, ["targets", "scores", "(1, 2)", "(2, 1)"]),
+        ([], [], {}, ["targets", "scores", "(0,)"]),
+        (1, 1.0, {}, ["targets", "scores", "()"]),
+        ([[0], [1, 0]], [1.0, 2.0], {}, ["targets"]),
+        ([0, 1], ["a", "b"], {}, ["scores"]),
+        ([0, 1], [1.0, None], {}, ["scores"]),
+        ([0, 1], [1j, 2.0], {}, ["scores", "complex"]),
+        ([0, 2], [1.0, 2.0], {}, ["targets", "positive", "2"]),
+        ([-1, 0, 1], [1.0, 2.0, 3.0], {}, ["targets", "positive", "-1"]),
+        ([0.0, np.nan], [1.0, 2.0], {}, ["targets", "positive", "nan"]),
+        ([0, 1], [1.0, 2.0], {"positive": "1"}, ["targets", "positive"]),
+        (["a", "b"], [1.0, 2.0], {"positive": 1}, ["targets", "positive"]),
+        ([-1, 1], [1.0, 2.0], {"positive": True}, ["targets", "positive", "-1"]),
+        (["a", "b"], [1.0, 2.0], {"positive": ["a"]}, ["positive", "['a']"]),
+        ([0, 1], [1.0, 2.0], {"sample_weight": [1.0]}, ["sample_weight", "(2,)", "(1,)"]),
+        ([0, 1], [1.0, 2.0], {"sample_weight": ["a", "b"]}, ["sample_weight"]),
+        ([0, 1], [1.0, 2.0], {"sample_weight": [1, -1]}, ["sample_weight", "non-negative", "-1"]),
+        ([0, 1], [1.0, 2.0], {"sample_weight": [1, np.nan]}, ["sample_weight", "nan"]),
+        ([0, 1], [1.0, 2.0], {"sample_weight": [1, np.inf]}, ["sample_weight", "inf"]),
+        ([0, 1], [1.0, 2.0], {"sample_weight": [0, 0]}, ["sample_weight", "zero"]),
+    ],
+)
+def test_errors_name_the_argument_and_what_was_given(metric, targets, scores, kw, words):
+    with pytest.raises(ValueError) as error:
+        metric(targets, scores, **kw)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+@pytest.mark.parametrize("name", ["expected", "at_k"])
+def test_unequal_weights_are_refused_where_no_weighted_form_exists(name):
+    with pytest.raises(ValueError, match="sample_weight.*equal.*1.0, 2.0"):
+        RANKERS[name]([0, 1, 1], [1, 2, 3], sample_weight=[0, 1, 2])
+
+
+def test_unknown_ties_and_shapes_are_refused_inside_jit_too():
+    with pytest.raises(ValueError, match="ties.*'interpolate'"):
+        metrics.average_precision([0, 1], [1, 2], ties="interpolate")
+    with pytest.raises(ValueError, match=r"targets \(4, 1\).*scores \(4,\)"):
+        jax.jit(metrics.average_precision)(jnp.ones((4, 1)), jnp.ones(4))
+    with pytest.raises(ValueError, match="k must be"):
+        jax.jit(metrics.precision_at_k)(jnp.ones(4), jnp.ones(4), 2)
+
+
+@every_ranker
+def test_one_warning_counts_the_rankers_without_positives(metric):
+    targets = np.array([[1, 0, 0], [0, 0, 0], [0, 1, 0]])
+    scores = np.arange(9.0).reshape(3, 3)
+    with pytest.warns(UserWarning, match="skipped 2 of 3 rankers") as caught:
+        value = metric(targets, scores, sample_weight=[1, 1, 0])
+    assert len(caught) == 1 and caught[0].filename == __file__
+    rows = np.isnan(np.asarray(value)).reshape(-1, 3)
+    np.testing.assert_array_equal(rows, np.broadcast_to([False, True, True], rows.shape))
+
+
+@every_ranker
+def test_case_112_a_column_against_a_vector_is_refused(metric):
+    with pytest.raises(ValueError, match=r"targets \(4, 1\).*scores \(4,\)"):
+        metric(np.ones((4, 1)), np.ones(4))
+
+
+def test_no_positives_is_nan_with_one_warning_case_151():
+    with pytest.warns(UserWarning, match="average_precision: skipped 1 of 1") as caught:
+        assert np.isnan(metrics.average_precision([0, 0, 0], [0.1, 0.2, 0.3]))
+    assert len(caught) == 1
+    targets = np.array([[0, 1], [0, 0]])
+    with pytest.warns(UserWarning, match="skipped 1 of 2") as caught:
+        values = metrics.average_precision(targets, [[0.2, 0.9], [0.1, 0.3]])
+    assert len(caught) == 1 and np.nanmean(values) == 1.0 and np.isnan(values[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(jax.jit(metrics.average_precision)(jnp.zeros(3), jnp.ones(3)))
+
+
+def test_k_beyond_the_rows_divides_by_k_case_154():
+    value = metrics.precision_at_k([1, 0, 1], [0.3, 0.2, 0.1], 5)
+    np.testing.assert_allclose(value, 0.4, rtol=RTOL)
+    dropped = metrics.precision_at_k([1, 1, 0, 1], [4, 3, 2, 1], 5, sample_weight=[1, 0, 1, 1])
+    np.testing.assert_allclose(dropped, 0.4, rtol=RTOL)
+
+
+@pytest.mark.parametrize(
+    "k", [-1, 0, 4.5, True, False, 3.0, "3", None, [], [3, 0], [2, True], np.array([1.0]), [[1]]]
+)
+def test_a_cutoff_that_is_not_a_positive_integer_is_refused_case_155(k):
+    with pytest.raises(ValueError, match="k must be an integer >= 1"):
+        metrics.precision_at_k([0, 1], [1, 2], k)
+
+
+@pytest.mark.parametrize("k", [np.int64(3), np.uint8(3), np.array(3), jnp.array(3), 3])
+def test_integers_of_any_type_are_cutoffs_case_155(k):
+    value = metrics.precision_at_k([1, 0, 0, 1], [4, 3, 2, 1], k)
+    assert value.shape == ()
+    np.testing.assert_allclose(value, 1 / 3, rtol=RTOL)
+    assert metrics.precision_at_k([1, 0], [2, 1], 2**40) == 2.0**-40
+
+
+def test_a_constant_scorer_has_the_share_of_positives_case_157():
+    for rows in itertools.permutations([1, 0, 0, 0]):
+        assert metrics.average_precision(rows, np.zeros(4)) == 0.25
+        expected = metrics.average_precision(rows, np.zeros(4), ties="expected")
+        np.testing.assert_allclose(expected, (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4, rtol=RTOL)
+
+
+def test_a_constant_scorer_at_k_ignores_the_row_order_case_158():
+    for targets in ([0, 0, 1, 1], [1, 1, 0, 0]):
+        assert metrics.precision_at_k(targets, np.ones(4), 2) == 0.5
+
+
+def test_a_zero_weight_row_on_top_is_dropped_case_161():
+    targets, scores, weights = [1, 0, 1, 0], [0.9, 0.7, 0.6, 0.95], [1, 1, 1, 0]
+    for ties in ("step", "expected"):
+        value = metrics.average_precision(targets, scores, ties=ties, sample_weight=weights)
+        np.testing.assert_allclose(value, 5 / 6, rtol=RTOL)
+    np.testing.assert_allclose(
+        metrics.precision_at_k(targets, scores, 1, sample_weight=weights), 1.0, rtol=RTOL
+    )
+
+
+@every_ranker
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, jnp.bfloat16])
+def test_nan_scores_are_refused_case_163(metric, dtype):
+    for scores in ([np.nan] * 4, [0.1, 0.2, np.nan, 0.3], [np.inf, np.nan, -np.inf, 0.0]):
+        with pytest.raises(ValueError, match="scores must not be NaN"):
+            metric([0, 0, 1, 1], np.array(scores, dtype))
+        with pytest.raises(ValueError, match="scores must not be NaN"):
+            metric(jnp.array([0, 0, 1, 1]), jnp.asarray(np.array(scores, dtype), jnp.float32))
+
+
+def test_infinite_scores_are_ranked_case_163():
+    scores = np.array([np.inf, 1.0, -np.inf, 2.0], np.float32)
+    for given in (scores, jnp.asarray(scores), scores.astype(np.float64)):
+        assert metrics.average_precision([1, 0, 0, 0], given) == 1.0
+        assert metrics.average_precision([0, 0, 1, 0], given) == 0.25
+        assert metrics.precision_at_k([1, 0, 0, 1], given, 2) == 1.0
+    assert metrics.average_precision([1, 0], [np.inf, np.inf]) == 0.5
+
+
+def test_cutoffs_answer_in_the_order_asked_case_164():
+    value = metrics.precision_at_k([0, 1, 0], [3, 2, 1], [3, 1, 2])
+    np.testing.assert_allclose(value, [1 / 3, 0.0, 0.5], rtol=RTOL)
+    columns = metrics.precision_at_k([[0, 1], [1, 0], [0, 0]], [[3, 3], [2, 2], [1, 1]], (3, 1, 2))
+    np.testing.assert_allclose(columns, [[1 / 3, 1 / 3], [0, 1], [0.5, 0.5]], rtol=RTOL)
+    assert metrics.precision_at_k([0, 1], [2, 1], [1]).shape == (1,)
+
+
+@pytest.mark.parametrize("labels", [np.array, list, lambda x: np.array(x, object)])
+def test_string_labels_need_the_positive_one_case_169(labels):
+    targets, scores = labels(["n", "p", "p", "n"]), [0.1, 0.9, 0.4, 0.6]
+    with pytest.raises(ValueError, match="positive="):
+        metrics.average_precision(targets, scores)
+    found = metrics.average_precision(targets, scores, positive="p")
+    np.testing.assert_allclose(found, 5 / 6, rtol=RTOL)
+    assert metrics.precision_at_k(targets, scores, 1, positive=np.str_("p")) == 1.0
+
+
+def test_positive_names_one_of_many_labels_also_inside_jit():
+    targets, scores = np.array([7, 5, 5, 3]), np.array([4, 3, 2, 1], np.int32)
+    expected = average_precision_score(targets == 5, scores)
+
+    def value(targets, scores):
+        return metrics.average_precision(targets, scores, positive=np.int64(5))
+
+    for found in (value(targets, scores), value(jnp.array(targets), scores)):
+        np.testing.assert_allclose(found, expected, rtol=RTOL)
+    for dtype in (jnp.int32, jnp.float32):
+        found = jax.jit(value)(jnp.asarray(targets, dtype), scores)
+        np.testing.assert_allclose(found, expected, rtol=RTOL)
+
+
+# Error rate --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [int, float, str, object])
+def test_error_rate_equals_scikit_learn(kind, weighted):
+    rng = np.random.default_rng(5)
+    targets, guesses = rng.integers(0, 3, (2, 200, 4)).astype(str).astype(kind)
+    weights = rng.exponential(size=200) * (rng.random(200) < 0.7) if weighted else None
+    expected = [
+        zero_one_loss(t.astype(str), g.astype(str), sample_weight=weights)
+        for t, g in zip(targets.T, guesses.T, strict=True)
+    ]
+    found = metrics.error_rate(targets, guesses, sample_weight=weights)
+    assert found.dtype == jnp.result_type(float) and found.shape == (4,)
+    np.testing.assert_allclose(found, expected, rtol=RTOL)
+    alone = metrics.error_rate(targets[:, 0], guesses[:, 0], sample_weight=weights)
+    assert alone.shape == ()
+    np.testing.assert_allclose(alone, expected[0], rtol=RTOL)
+
+
+def test_error_rate_compares_across_dtypes_and_inside_jit():
+    targets, guesses = np.array([1, 0, 1, 1]), np.array([1.0, 1.0, 0.0, 1.0], np.float32)
+    assert metrics.error_rate(targets, guesses) == 0.5
+    assert metrics.error_rate(jnp.array(targets), guesses > 0) == 0.5
+    assert metrics.error_rate(jnp.array(targets), jnp.array(guesses)) == 0.5
+    assert jax.jit(metrics.error_rate)(targets, guesses) == 0.5
+    assert jax.vmap(metrics.error_rate)(targets[None], guesses[None]).shape == (1,)
+    assert metrics.error_rate([2**40, 1], [2**40 + 2**32, 1]) == 0.5
+    assert metrics.error_rate([1.0, np.nan], [1.0, np.nan]) == 0.5
+    assert np.isnan(jax.jit(metrics.error_rate)(jnp.array([1, -1]), jnp.array([True, False])))
+
+
+@pytest.mark.parametrize(
+    ("targets", "guesses", "weights", "words"),
+    [
+        ([1, 2], [1, 2, 3], None, ["targets (2,)", "predictions (3,)"]),
+        ([[1], [2]], [1, 2], None, ["targets (2, 1)", "predictions (2,)"]),
+        ([], [], None, ["targets (0,)"]),
+        (["1", "2"], [1, 2], None, ["targets", "predictions", "int64"]),
+        ([-1, 1], [False, True], None, ["targets", "predictions", "bool", "-1"]),
+        ([1, 2], [1, 2], [-1, 1], ["sample_weight", "-1"]),
+        ([1, 2], [1, 2], [0, 0], ["sample_weight", "zero"]),
+        ([1, 2], [1, 2], [1, 1, 1], ["sample_weight", "(2,)", "(3,)"]),
+    ],
+)
+def test_error_rate_refuses(targets, guesses, weights, words):
+    with pytest.raises(ValueError) as error:
+        metrics.error_rate(targets, guesses, sample_weight=weights)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_public_names_and_their_examples():
+    assert sorted(metrics.__all__) == ["average_precision", "error_rate", "precision_at_k"]
+    result = doctest.testmod(metrics)
+    assert result.attempted >= 4 and result.failed == 0
