@@ -53,9 +53,8 @@ def error_rate(
         truth, guess = np.asarray(truth), np.asarray(guess)  # JAX would wrap or round 64 bits
     with jax.numpy_dtype_promotion("standard"):  # labels are values, their dtypes are nothing
         wrong = truth != guess
-    wrong = _columns(wrong)
-    valid = jnp.broadcast_to(valid, wrong.shape[1:])
-    values = _each_ranker(_weighted_mean, valid, weights, (wrong,))
+    valid = jnp.broadcast_to(valid, _columns(wrong).shape[1:])
+    values = _each_ranker(_weighted_mean, valid, weights, (_columns(wrong),))
     return values if truth.ndim == 2 else values[0]
 
 
@@ -123,8 +122,10 @@ def precision_at_k(
     divisor stays k when n < k.
 
     Args:
-      targets, scores, positive: (n,) or (n, K), as in ``average_precision``.
+      targets: (n,) or (n, K), as in ``average_precision``.
+      scores: same shape, real, higher first. Infinities are ranked.
       k: an int >= 1, or a sequence of them in any order; other values do not compile again.
+      positive: the label that counts as positive, all others being negative.
       sample_weight: (n,) or None for equal weights. Weight 0 drops a row, the others must be equal.
 
     Returns:

@@ -155,13 +155,15 @@ def tile_weights(solver: Solver, state: State, *, plan: Plan) -> Array:
 def for_rankers(solver: Solver, n_rankers: int) -> Solver:
     """The solver with one value per ranker on the leading axis of each number.
 
-    An array over the features (``Spec.rank`` 1) stays shared; see :func:`is_shared`.
+    An array over the features (``Spec.rank`` 1) stays shared; see :func:`is_shared`. A single
+    number in such a field becomes (K, 1): one value per ranker, the same for all features.
     """
 
     def spread(leaf: Leaf) -> Array:
-        if is_shared(leaf) or jnp.ndim(leaf.value) > 0:
+        if jnp.ndim(leaf.value) > 0:
             return leaf.value
-        return jnp.broadcast_to(leaf.value, (n_rankers,))
+        shape = (n_rankers,) + (1,) * leaf.spec.rank
+        return jnp.broadcast_to(leaf.value, shape)
 
     return solver.map_numbers(spread)
 

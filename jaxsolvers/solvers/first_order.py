@@ -39,7 +39,7 @@ class FirstOrder(Solver):
 
     def rounds(self, weight: Array) -> Array:
         live = (weight > 0).astype(jnp.int32)
-        return jnp.sum(live) if self.counts_rows() else jnp.max(live)
+        return jnp.sum(live, dtype=jnp.int32) if self.counts_rows() else jnp.max(live)
 
     def update(self, state: State, batch: Batch) -> tuple[State, Info]:
         x, weight = batch.x, batch.weight
