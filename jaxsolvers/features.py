@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 import jax
 import jax.numpy as jnp
 
-from jaxsolvers.protocol import Array
+from jaxsolvers.protocol import Array, arrays
 
 # A TPU's default product is bfloat16 and recent GPUs' is tf32: one ranker alone would differ
 # from the same ranker in a batch, and scores would be off by 1e-3.
@@ -66,8 +66,7 @@ class Layout(Protocol):
         """``vector`` with the entries taken by ``restrict`` replaced by ``part``."""
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@arrays
 class Dense:
     """Rows as a matrix ``values`` (B, d)."""
 
@@ -106,8 +105,7 @@ class Dense:
         return part
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@arrays
 class Gram:
     """Rows met only through a kernel with n training examples.
 

@@ -103,6 +103,34 @@ def part(*, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={_SPEC: Spec("member")})
 
 
+def register(cls: type[T], static: tuple[str, ...] = ()) -> type[T]:
+    """Register a dataclass as a pytree: fields named in ``static`` are metadata, the rest leaves.
+
+    The class itself is part of the metadata. ``jax.tree_util.register_dataclass`` leaves it out:
+    in jax 0.10 two such classes with like fields have *equal* tree structures, and a cached
+    program of one is now and then served to the other.
+    """
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    leaves = [name for name in names if name not in static]
+
+    def metadata(node: Any) -> tuple[Any, ...]:
+        return (cls, *(getattr(node, name) for name in static))
+
+    def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple(getattr(node, name) for name in leaves), metadata(node)
+
+    def flatten_with_keys(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        keyed = ((jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in leaves)
+        return tuple(keyed), metadata(node)
+
+    def unflatten(data: tuple[Any, ...], children: Any) -> Any:
+        fields = zip((*leaves, *static), (*children, *data[1:]), strict=True)
+        return cls(**dict(fields))
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    return cls
+
+
 @dataclass_transform(
     frozen_default=True, eq_default=False, field_specifiers=(number, choice, part)
 )
@@ -111,10 +139,16 @@ def member(cls: type[T]) -> type[T]:
     # eq=False: array leaves break both == and hash; members compare by identity.
     frozen = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(frozen)  # type: ignore[arg-type]
-    static = [f.name for f in fields if f.metadata[_SPEC].kind == "choice"]
-    leaves = [f.name for f in fields if f.metadata[_SPEC].kind != "choice"]
-    jax.tree_util.register_dataclass(frozen, data_fields=leaves, meta_fields=static)
-    return frozen
+    return register(frozen, tuple(f.name for f in fields if f.metadata[_SPEC].kind == "choice"))
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def arrays(cls: type[T]) -> type[T]:
+    """Make ``cls`` a frozen dataclass and a pytree; ``static=True`` in a field's metadata marks
+    what is not a leaf."""
+    frozen = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    fields = dataclasses.fields(frozen)  # type: ignore[arg-type]
+    return register(frozen, tuple(f.name for f in fields if f.metadata.get("static")))
 
 
 class Leaf(NamedTuple):
@@ -208,8 +242,7 @@ def _check_number(name: str, spec: Spec, value: Any) -> None:
         raise ValueError(f"{name} must be {spec.accepted()}, got {concrete[bad].flat[0]}{where}")
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@arrays
 class Problem:
     """What a solver may know before its first round."""
 
@@ -361,7 +394,13 @@ class Solver(Member):
             weight=pieces(block.weight),
             index=pieces(block.index),
         )
-        state, infos = lax.scan(self.update, state, rows)
+
+        # Never the bound method itself: JAX caches traces by function, bound methods hash by the
+        # address of their object, and a new solver may live where a freed one did.
+        def one_round(state: State, batch: Batch) -> tuple[State, Info]:
+            return self.update(state, batch)
+
+        state, infos = lax.scan(one_round, state, rows)
         return state, total(infos)
 
 

@@ -481,6 +481,7 @@ def test_error_rate_compares_across_dtypes_and_inside_jit():
     assert jax.jit(metrics.error_rate)(targets, guesses) == 0.5
     assert jax.vmap(metrics.error_rate)(targets[None], guesses[None]).shape == (1,)
     assert metrics.error_rate([2**40, 1], [2**40 + 2**32, 1]) == 0.5
+    assert metrics.error_rate(jnp.array([0, 1]), np.array([2**32, 1])) == 0.5
     assert metrics.error_rate([1.0, np.nan], [1.0, np.nan]) == 0.5
     assert np.isnan(jax.jit(metrics.error_rate)(jnp.array([1, -1]), jnp.array([True, False])))
 

@@ -20,13 +20,12 @@ from jax.sharding import Mesh
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.sharding import everywhere
 from jaxsolvers.features import Dense
-from jaxsolvers.protocol import Array
+from jaxsolvers.protocol import Array, arrays
 
 SLAB_BYTES = 1 << 24
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@arrays
 class Slab:
     """S blocks of B rows; ``n_blocks`` of them hold rows."""
 

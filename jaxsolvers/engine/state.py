@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsolvers.protocol import Array, Solver, State
+from jaxsolvers.protocol import Array, Solver, State, arrays
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +27,7 @@ class Settings:
     classes: tuple[Any, ...] | None  # labels in the order of the rankers
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@arrays
 class TrainState:
     """A run between two epochs: a pytree of arrays, the same whatever the devices or chunks.
 

@@ -289,10 +289,8 @@ def _stretch_rows(size: int, k: int) -> int:
 
 def grow(square_norm: Array, b: Array, c: Array, raw: Array, inner: Array) -> Array:
     """||b V + sum c_i x_i||^2 from ||V||^2, raw_i = <V, x_i> and the rows' products (k, k)."""
-    if c.shape[0] == 1:
-        quadratic = (c * c * inner.reshape(1))[0]
-    else:
-        quadratic = jnp.sum(c * product(inner, c))
+    # Written out: as a matrix product of k x k its rounding would depend on the program around.
+    quadratic = jnp.sum(c[:, None] * inner * c[None, :])
     return jnp.maximum(b * b * square_norm + 2 * b * jnp.sum(c * raw) + quadratic, 0)
 
 
