@@ -158,6 +158,11 @@ class Leaf(NamedTuple):
     spec: Spec
     value: Any
 
+    @property
+    def shared(self) -> bool:
+        """Whether it is one array over the features, the same for all rankers."""
+        return self.spec.rank > 0 and jnp.ndim(self.value) == self.spec.rank
+
 
 class Member:
     """Base of everything that carries numbers and choices."""
@@ -202,6 +207,24 @@ class Member:
             return jnp.asarray(leaf.value, jnp.int32 if leaf.spec.integer else dtype)
 
         return self.map_numbers(to_array)
+
+    def for_rankers(self, n_rankers: int) -> Self:
+        """The same member with one value per ranker on the leading axis of each number.
+
+        An array over the features stays shared. A single number in such a field becomes (K, 1):
+        one value per ranker, the same for all features.
+        """
+
+        def spread(leaf: Leaf) -> Array:
+            if jnp.ndim(leaf.value) > 0:
+                return leaf.value
+            return jnp.broadcast_to(leaf.value, (n_rankers,) + (1,) * leaf.spec.rank)
+
+        return self.map_numbers(spread)
+
+    def ranker_axes(self) -> Self:
+        """``in_axes`` for ``vmap`` over the rankers of :meth:`for_rankers`."""
+        return self.map_numbers(lambda leaf: None if leaf.shared else 0)
 
     def validate(self, prefix: str = "") -> None:
         """Check concrete numbers and choices; traced numbers are left alone.

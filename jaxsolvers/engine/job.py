@@ -14,7 +14,7 @@ from jaxsolvers.engine.order import ORDERS, key_words
 from jaxsolvers.engine.sharding import mesh_of, n_devices
 from jaxsolvers.engine.slabs import Slabs, next_power_of_two, slab_shape
 from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
-from jaxsolvers.engine.tile import Assignment, Plan, for_rankers, tile_size
+from jaxsolvers.engine.tile import Assignment, Plan, tile_size
 from jaxsolvers.protocol import Regularizer, Solver
 
 INTERCEPTS = ("none", "column")
@@ -122,7 +122,7 @@ def prepare(
     if before is not None:
         check_continues(before.settings, settings)
     ready = solver.free_intercept() if intercept == "column" else solver
-    ready = for_rankers(ready.cast(examples.dtype), n_rankers)
+    ready = ready.cast(examples.dtype).for_rankers(n_rankers)
     width = examples.d + (intercept == "column")
     slabs = Slabs(
         examples,

@@ -19,7 +19,7 @@ from jaxsolvers.engine.progress import Progress
 from jaxsolvers.engine.sharding import everywhere, n_devices, over_rankers
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.store import Store
-from jaxsolvers.engine.tile import Group, Lanes, advance, begin, is_shared
+from jaxsolvers.engine.tile import Group, Lanes, advance, begin
 from jaxsolvers.models import LinearModel
 from jaxsolvers.protocol import Array, Info, Solver
 
@@ -219,7 +219,7 @@ def _group(job: Job, start: int, stop: int) -> Group:
 
     def number(leaf: Any) -> Array:
         shared = jax.device_put(leaf.value, everywhere(job.plan.mesh))
-        return shared if is_shared(leaf) else put(leaf.value)
+        return shared if leaf.shared else put(leaf.value)
 
     solver = job.solver.map_numbers(number)
     dtype = job.slabs.examples.dtype

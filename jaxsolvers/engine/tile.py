@@ -19,7 +19,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxsolvers.engine.sharding import AXIS
 from jaxsolvers.engine.slabs import Slab
-from jaxsolvers.protocol import Array, Batch, Info, Leaf, Problem, Solver, State
+from jaxsolvers.protocol import Array, Batch, Info, Problem, Solver, State
 
 LARGEST_TILE = 512
 
@@ -79,7 +79,7 @@ def begin(
         return solver.init(Problem(shape, n_examples, live, loss_at_zero), dtype)
 
     def tile(solver: Solver, live: Array, loss_at_zero: Array) -> Lanes:
-        state = jax.vmap(one, in_axes=(_axes(solver), 0, 0))(solver, live, loss_at_zero)
+        state = jax.vmap(one, in_axes=(solver.ranker_axes(), 0, 0))(solver, live, loss_at_zero)
         return Lanes(state, jnp.ones(live.shape, bool))
 
     split = PartitionSpec(AXIS)
@@ -122,7 +122,7 @@ def advance(
                 (slab.x, slab.gram, slab.target, slab.weight, slab.index),
             )
             block = Batch(x, target, weight, index, gram)
-            mapped = jax.vmap(one, in_axes=(_axes(solver), 0, 0, 0, None))
+            mapped = jax.vmap(one, in_axes=(solver.ranker_axes(), 0, 0, 0, None))
             state, alive, info = mapped(solver, lanes.state, lanes.alive, assignment, block)
             info = info._replace(finite=alive)
             sums = Info(*(a + b for a, b in zip(sums[:-1], info[:-1], strict=True)), alive)
@@ -146,40 +146,15 @@ def tile_weights(solver: Solver, state: State, *, plan: Plan) -> Array:
         def one(solver: Solver, state: State) -> Array:
             return solver.weights(state)
 
-        return jax.vmap(one, in_axes=(_axes(solver), 0))(solver, state)
+        return jax.vmap(one, in_axes=(solver.ranker_axes(), 0))(solver, state)
 
     split = PartitionSpec(AXIS)
     return _per_device(plan, tile, (_specs(solver), split), split)(solver, state)
 
 
-def for_rankers(solver: Solver, n_rankers: int) -> Solver:
-    """The solver with one value per ranker on the leading axis of each number.
-
-    An array over the features (``Spec.rank`` 1) stays shared; see :func:`is_shared`. A single
-    number in such a field becomes (K, 1): one value per ranker, the same for all features.
-    """
-
-    def spread(leaf: Leaf) -> Array:
-        if jnp.ndim(leaf.value) > 0:
-            return leaf.value
-        shape = (n_rankers,) + (1,) * leaf.spec.rank
-        return jnp.broadcast_to(leaf.value, shape)
-
-    return solver.map_numbers(spread)
-
-
-def is_shared(leaf: Leaf) -> bool:
-    """Whether a number of a member is one array over the features, the same for all rankers."""
-    return leaf.spec.rank > 0 and jnp.ndim(leaf.value) == leaf.spec.rank
-
-
-def _axes(solver: Solver) -> Solver:
-    return solver.map_numbers(lambda leaf: None if is_shared(leaf) else 0)
-
-
 def _specs(solver: Solver) -> Solver:
     split, whole = PartitionSpec(AXIS), PartitionSpec()
-    return solver.map_numbers(lambda leaf: whole if is_shared(leaf) else split)
+    return solver.map_numbers(lambda leaf: whole if leaf.shared else split)
 
 
 def _per_device(plan: Plan, function: Any, in_specs: Any, out_specs: Any) -> Any:
