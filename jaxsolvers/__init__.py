@@ -1,5 +1,8 @@
 """jaxsolvers: Pegasos, AdaGrad and the solvers around them as pure JAX functions."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from jaxsolvers import losses, metrics, regularizers
 from jaxsolvers.engine.run import Fit, fit
 from jaxsolvers.engine.state import TrainState
@@ -9,7 +12,12 @@ from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.pegasos import Pegasos
 
+if TYPE_CHECKING:
+    from jaxsolvers import data
+
 __version__ = "0.1.0"
+
+_LAZY = ("data",)  # loaded when first used: they may need an extra
 
 __all__ = [
     "AdaGradFOBOS",
@@ -19,9 +27,20 @@ __all__ = [
     "LinearModel",
     "Pegasos",
     "TrainState",
+    "data",
     "fit",
     "fit_one_vs_rest",
     "losses",
     "metrics",
     "regularizers",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return import_module(f"jaxsolvers.{name}")
+    raise AttributeError(f"module 'jaxsolvers' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -16,12 +16,11 @@ from jaxsolvers.engine import inputs
 from jaxsolvers.engine.job import Job, Options, Targets, check_solver, prepare
 from jaxsolvers.engine.order import epoch_order
 from jaxsolvers.engine.progress import Progress
-from jaxsolvers.engine.sharding import everywhere, n_devices, over_rankers
+from jaxsolvers.engine.lanes import Result, open_group
 from jaxsolvers.engine.state import TrainState
-from jaxsolvers.engine.store import Store
-from jaxsolvers.engine.tile import Group, Lanes, advance, begin
+from jaxsolvers.engine.tile import Group, advance
 from jaxsolvers.models import LinearModel
-from jaxsolvers.protocol import Array, Info, Solver
+from jaxsolvers.protocol import Info, Solver
 
 
 class Fit(NamedTuple):
@@ -108,8 +107,9 @@ def fit(
     values, classes = _binary_targets(solver, y, examples.n, known)
     targets = Targets(values, False, 1, classes, np.ones(1))
     coef, intercepts, after, history = train(solver, examples, targets, options)
-    single = jax.tree.map(lambda leaf: leaf[0], (after.solver_state, after.alive))
-    after = dataclasses.replace(after, solver_state=single[0], alive=single[1])
+    (tile,) = after.solver_state
+    alone = jax.tree.map(lambda leaf: leaf[0], (tile, after.alive))
+    after = dataclasses.replace(after, solver_state=alone[0], alive=alone[1])
     model = LinearModel(coef[0], intercepts[0], classes)
     history = {name: v[:, 0] if v.ndim == 2 else v for name, v in history.items()}
     return Fit(model, after, history)
@@ -155,16 +155,16 @@ def train(
     job, chunk = prepare(solver, examples, targets, options)
     n_rankers = targets.n_rankers
     rows = examples.n * len(job.epochs)
-    store = Store(job, n_rankers, on_host=chunk < n_rankers or n_devices(job.plan.mesh) > 1)
+    result = Result(job, n_rankers, chunked=chunk < n_rankers)
     history: list[dict[str, np.ndarray]] = []
     with Progress(options.progress, rows * n_rankers) as bar:
         for start in range(0, n_rankers, chunk):
-            stop = min(start + chunk, n_rankers)
-            groups, part = _train_chunk(job, start, stop, bar)
+            groups, part = _train_chunk(job, start, min(start + chunk, n_rankers), bar)
             history.append(part)
-            store.take(groups, start, stop)
+            for i, at in enumerate(range(start, n_rankers, job.group)[: len(groups)]):
+                result.take(groups[i], at)
             del groups
-    coef, intercept, state = store.result()
+    coef, intercept, state = result.finish()
     merged = {
         name: np.concatenate([part[name] for part in history], axis=1)
         for name in history[0]
@@ -178,7 +178,7 @@ def train(
 def _train_chunk(
     job: Job, start: int, stop: int, bar: Progress
 ) -> tuple[list[Group], dict[str, np.ndarray]]:
-    groups = [_group(job, at, min(at + job.group, stop)) for at in range(start, stop, job.group)]
+    groups = [open_group(job, at, min(at + job.group, stop)) for at in range(start, stop, job.group)]
     rows: list[dict[str, np.ndarray]] = []
     n = job.slabs.examples.n
     for epoch in job.epochs:
@@ -200,57 +200,9 @@ def _train_chunk(
             bar.advance(count * (stop - start))
         totals.add(waiting, groups)
         rows.append(totals.history(time.perf_counter() - began))
-        if not totals.alive.any():
-            break
+        if not totals.alive.any() and len(totals.alive) == len(job.live):
+            break  # every ranker is lost: train reports it
     return groups, {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
-def _group(job: Job, start: int, stop: int) -> Group:
-    """Rankers start ... stop - 1 and dummies, from round 1 or from a state."""
-    count, size = stop - start, job.group
-    split = over_rankers(job.plan.mesh)
-
-    def piece(values: Any) -> Any:
-        part = np.asarray(values[start:stop])
-        return np.concatenate([part, np.repeat(part[-1:], size - count, axis=0)])
-
-    def put(values: Any) -> Array:
-        return jax.device_put(piece(values), split)
-
-    def number(leaf: Any) -> Array:
-        shared = jax.device_put(leaf.value, everywhere(job.plan.mesh))
-        return shared if leaf.shared else put(leaf.value)
-
-    solver = job.solver.map_numbers(number)
-    dtype = job.slabs.examples.dtype
-    lanes = begin(
-        solver,
-        put(job.live.astype(dtype)),
-        put(job.at_zero.astype(dtype)),
-        plan=job.plan,
-        shape=(job.slabs.width,),
-        n_examples=job.slabs.examples.n,
-        dtype=dtype,
-    )
-    if job.before is not None:
-        lanes = _restored(lanes, job.before, start, stop, split)
-    return Group(solver, jax.tree.map(put, job.assignment), lanes, count)
-
-
-def _restored(
-    lanes: Lanes, before: TrainState, start: int, stop: int, split: Any
-) -> Lanes:
-    single = np.ndim(before.alive) == 0
-
-    def leaf(fresh: Array, saved: Any) -> Array:
-        saved = saved[None] if single else saved
-        saved = saved[start:stop]
-        if stop - start < fresh.shape[0]:
-            # Dummies are fresh; the user's arrays are copied, never donated.
-            saved = np.concatenate([np.asarray(saved), np.asarray(fresh[stop - start :])])
-        return jax.device_put(jnp.array(saved, fresh.dtype, copy=True), split)
-
-    return jax.tree.map(leaf, lanes, Lanes(before.solver_state, before.alive))
 
 
 class _Totals:

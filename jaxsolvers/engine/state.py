@@ -29,18 +29,21 @@ class Settings:
 
 @arrays
 class TrainState:
-    """A run between two epochs: a pytree of arrays, the same whatever the devices or chunks.
+    """A run between two epochs: a pytree of arrays, the same whatever the devices or chunks."""
 
-    Fields of ``solver_state`` have the rankers on their leading axis (none from ``js.fit``).
-    """
-
-    solver_state: State
+    solver_state: State  # of one ranker (js.fit), or a tuple of tiles of T rankers, dummies last
     last: Array | None  # (d,) round of each feature's last visit, for lazy updates
     alive: Any  # (K,) bool: False for a ranker whose numbers left the floats
     epoch: Any  # () int, epochs done
     position: Any  # () int, rows done in the epoch under way
     key_data: Any  # (2,) or (4,) uint32
     settings: Settings = dataclasses.field(metadata={"static": True})
+
+    def tiles(self) -> tuple[State, ...]:
+        """The solver's states as tiles with the rankers on the leading axis."""
+        if np.ndim(self.alive) > 0:
+            return self.solver_state
+        return (jax.tree.map(lambda leaf: leaf[None], self.solver_state),)
 
 
 def describe(solver: Solver) -> tuple[tuple[str, str], ...]:
