@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ from jaxsolvers.data import blobs
 from jaxsolvers.engine.run import Fit
 from jaxsolvers.metrics import average_precision, error_rate
 from jaxsolvers.multiclass import fit_one_vs_rest
+from jaxsolvers.protocol import Solver
 from jaxsolvers.solvers.adagrad import AdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.pegasos import Pegasos
@@ -73,13 +75,19 @@ def _demo(n_rankers: int, n_rows: int, epochs: int) -> None:
     shuffled = np.random.default_rng(0).permutation(len(X))
     train, held_out = shuffled[:1200], shuffled[1200:]
     print(f"Digits: {len(train)} rows, 10 rankers, {epochs} epochs, {len(held_out)} held out")
-    for name, solver in (
-        ("Pegasos(1e-3), averaged", Averaged(Pegasos(1e-3))),
-        ("AdaGradRDA(0.1)", AdaGradRDA(0.1)),
-    ):
+    solvers: dict[str, Solver] = {
+        "Pegasos(1e-3), averaged": Averaged(Pegasos(1e-3)),
+        "AdaGradRDA(0.1)": AdaGradRDA(0.1),
+    }
+    for name, solver in solvers.items():
         fit, seconds = _timed(
-            lambda solver=solver: fit_one_vs_rest(
-                solver, X[train], digits.target[train], epochs=epochs, intercept="column"
+            partial(
+                fit_one_vs_rest,
+                solver,
+                X[train],
+                digits.target[train],
+                epochs=epochs,
+                intercept="column",
             )
         )
         _print_quality(name, fit, X[held_out], digits.target[held_out])
@@ -89,21 +97,20 @@ def _demo(n_rankers: int, n_rows: int, epochs: int) -> None:
     X, y = blobs(2 * n_rows, 784, n_rankers)
     train, held_out = np.arange(n_rows), np.arange(n_rows, 2 * n_rows)
     classes = np.arange(n_rankers)
-    for name, solver, batch_size in (
-        ("Pegasos(1e-2), exact rounds", Pegasos(1e-2), 1),
-        ("AdaGradRDA(0.1), batches of 64", AdaGradRDA(0.1), min(64, n_rows)),
-    ):
-
-        def once(solver: object = solver, batch_size: int = batch_size) -> Fit:
-            return fit_one_vs_rest(
-                solver,
-                X[train],
-                y[train],
-                classes=classes,
-                batch_size=batch_size,
-                positive_weight=max(1, n_rankers / 10),  # positives are rare
-            )
-
+    sized: dict[str, tuple[Solver, int]] = {
+        "Pegasos(1e-2), exact rounds": (Pegasos(1e-2), 1),
+        "AdaGradRDA(0.1), batches of 64": (AdaGradRDA(0.1), min(64, n_rows)),
+    }
+    for name, (solver, batch_size) in sized.items():
+        once = partial(
+            fit_one_vs_rest,
+            solver,
+            X[train],
+            y[train],
+            classes=classes,
+            batch_size=batch_size,
+            positive_weight=max(1, n_rankers / 10),  # positives are rare
+        )
         _, first = _timed(once)
         fit, seconds = _timed(once)
         _print_quality(name, fit, X[held_out], y[held_out])
@@ -112,17 +119,18 @@ def _demo(n_rankers: int, n_rows: int, epochs: int) -> None:
     print(f"\nAll of it: {time.perf_counter() - began:.1f} s")
 
 
-def _timed(train: object) -> tuple[Fit, float]:
+def _timed(train: Callable[[], Fit]) -> tuple[Fit, float]:
     began = time.perf_counter()
-    fit = train()  # type: ignore[operator]
+    fit = train()
     jax.block_until_ready(fit.model.coef)
     return fit, time.perf_counter() - began
 
 
 def _print_quality(name: str, fit: Fit, X: np.ndarray, y: np.ndarray) -> None:
+    classes = np.asarray(fit.model.classes)
     accuracy = 1 - float(error_rate(y, fit.model.predict(X)))
-    present = np.isin(fit.model.classes, y)  # a ranker without positives has no precision
+    present = np.isin(classes, y)  # a ranker without positives has no precision
     scores = np.asarray(fit.model.decision_function(X))[:, present]
-    targets = y[:, None] == fit.model.classes[present][None]
+    targets = y[:, None] == classes[present][None]
     precision = float(np.mean(np.asarray(average_precision(targets, scores))))
     print(f"  {name}: accuracy {accuracy:.3f}, mean average precision {precision:.3f}")

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 import jax
 import jax.numpy as jnp
 
-from jaxsolvers.protocol import Array, arrays
+from jaxsolvers.members import Array, arrays
 
 # A TPU's default product is bfloat16 and recent GPUs' is tf32: one ranker alone would differ
 # from the same ranker in a batch, and scores would be off by 1e-3.
@@ -136,7 +136,7 @@ class Gram:
 
     def gram(self) -> Array:
         inner = jnp.take(self.rows, self.index, axis=-1, mode="fill", fill_value=0)
-        return jnp.where(jnp.eye(*inner.shape, dtype=bool), self.diagonal[:, None], inner)
+        return jnp.where(jnp.eye(inner.shape[0], dtype=bool), self.diagonal[:, None], inner)
 
     def square_norm(self, vector: Array) -> Array | None:
         return None

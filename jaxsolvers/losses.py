@@ -10,7 +10,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from jaxsolvers.protocol import Array, Loss, Number, member, number
+from jaxsolvers.members import Array, Number, member, number
+from jaxsolvers.protocol import Loss
 
 __all__ = ["Hinge", "Logistic", "Perceptron", "SmoothedHinge", "Squared", "SquaredHinge"]
 

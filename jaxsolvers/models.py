@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsolvers.features import product
-from jaxsolvers.protocol import Array
+from jaxsolvers.members import Array
 
 __all__ = ["LinearModel"]
 
@@ -65,7 +65,7 @@ class LinearModel:
         if classes is not None:
             chosen = self._positions(classes)
             coef, intercept = coef[chosen], intercept[chosen]
-        pieces = [scores for scores in self._blocks(X, coef, intercept)]
+        pieces = list(self._blocks(X, coef, intercept))
         return jnp.concatenate(pieces) if len(pieces) > 1 else pieces[0]
 
     def predict(self, X: Any, threshold: float = 0.0) -> np.ndarray:
@@ -134,8 +134,7 @@ class LinearModel:
         X = X if isinstance(X, jax.Array) else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(
-                f"X must have shape (n, {self.n_features}), the features of training, "
-                f"got {X.shape}"
+                f"X must have shape (n, {self.n_features}), the features of training, got {X.shape}"
             )
         n, dtype = X.shape[0], jnp.asarray(coef).dtype
         width = max(1, coef.size // max(1, self.n_features))

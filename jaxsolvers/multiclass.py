@@ -65,7 +65,7 @@ def fit_one_vs_rest(
 
     Example:
       >>> import numpy as np, jaxsolvers as js
-      >>> X, y = np.eye(3), np.array(["ant", "bee", "cat"])
+      >>> X, y = np.eye(3, dtype="float32"), np.array(["ant", "bee", "cat"])
       >>> fit = js.fit_one_vs_rest(js.AdaGradFOBOS(0.5), X, y, epochs=3)
       >>> fit.model.coef.shape, fit.model.predict(X).tolist()
       ((3, 3), ['ant', 'bee', 'cat'])

@@ -79,9 +79,10 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     before = resident()
     with Peak() as peak:
         began = time.perf_counter()
-        fit = once()
+        kept = once()  # its state and weights count
         seconds = time.perf_counter() - began
     rise = peak.largest - before
+    del kept
     record = {
         "environment": recording.environment(),
         "rankers": options.rankers,

@@ -52,9 +52,7 @@ def measure(task: str, shape: dict[str, int], repeats: int, peak: float) -> dict
     classes = np.arange(rankers)
 
     def ours(X: Any) -> js.Fit:
-        fit = js.fit_one_vs_rest(
-            solver, X, y, classes=classes, order="cyclic", batch_size=batch
-        )
+        fit = js.fit_one_vs_rest(solver, X, y, classes=classes, order="cyclic", batch_size=batch)
         jax.block_until_ready(fit.model.coef)
         return fit
 

@@ -38,7 +38,7 @@ def check_matrix(X: Any, name: str = "X") -> Any:
     """
     if hasattr(X, "tocsr") or hasattr(X, "todense"):
         raise ValueError(
-            f"{name} must be a dense array, got {type(X).__name__}; convert it with {name}.toarray()"
+            f"{name} must be a dense array, got {type(X).__name__}; {name}.toarray() makes one"
         )
     array = X if isinstance(X, jax.Array) else _host_array(X, name)
     if array.ndim != 2:
@@ -73,7 +73,7 @@ def working_dtype(dtype: Any) -> np.dtype:
         return np.dtype(jnp.result_type(float))
     if jnp.finfo(dtype).bits == 16:
         return np.dtype(np.float32)
-    if dtype == np.float64 and not jax.config.jax_enable_x64:
+    if dtype == np.float64 and jnp.result_type(float) == np.float32:
         warnings.warn(
             "X is float64 but 64-bit mode is off: training in float32 "
             '(jax.config.update("jax_enable_x64", True) turns it on)',
@@ -115,7 +115,7 @@ def _square_sum(array: jax.Array) -> jax.Array:
 
 
 def check_vector(y: Any, n: int, name: str = "y") -> np.ndarray:
-    """y as a host vector of length n.
+    """Y as a host vector of length n.
 
     Raises:
       ValueError: not 1-d, or another length than X; the message names y.
@@ -129,7 +129,7 @@ def check_vector(y: Any, n: int, name: str = "y") -> np.ndarray:
 
 
 def check_labels(y: Any, n: int) -> np.ndarray:
-    """y as labels of any sortable kind: integers, floats, bools, strings."""
+    """Y as labels of any sortable kind: integers, floats, bools, strings."""
     labels = check_vector(y, n)
     if jnp.issubdtype(labels.dtype, jnp.floating):
         labels = labels.astype(np.float64) if labels.dtype.name == "bfloat16" else labels

@@ -78,6 +78,7 @@ class Job(NamedTuple):
 def prepare(
     solver: Solver, examples: inputs.Examples, targets: Targets, options: Options
 ) -> tuple[Job, int]:
+    """Check and complete all arguments; returns the job and the number of rankers per chunk."""
     n, n_rankers = examples.n, targets.n_rankers
     before = options.state
     if before is not None and not isinstance(before, TrainState):

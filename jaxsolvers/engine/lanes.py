@@ -17,7 +17,7 @@ from jaxsolvers.engine.job import Job
 from jaxsolvers.engine.sharding import everywhere, over_rankers
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.tile import Group, Lanes, begin, tile_weights
-from jaxsolvers.protocol import Array, Leaf
+from jaxsolvers.members import Array, Leaf
 
 
 def open_group(job: Job, start: int, stop: int) -> Group:
@@ -93,17 +93,17 @@ class Result:
 
     def take(self, group: Group, start: int) -> None:
         """Take the rankers of a group, the first of which is ranker ``start``."""
-        job, stop = self._job, start + group.count
+        job, stop = self._job, start + group.size
         weights = tile_weights(group.solver, group.lanes.state, plan=job.plan)
         weights, alive = _usable(weights, group.lanes.alive)
-        self.alive[start:stop] = np.asarray(alive)[: group.count]
+        self.alive[start:stop] = np.asarray(alive)[: group.size]
         if job.slabs.intercept:
-            self.intercept[start:stop] = np.asarray(weights[: group.count, -1])
+            self.intercept[start:stop] = np.asarray(weights[: group.size, -1])
             weights = weights[:, :-1]
-        self._place(weights, start, group.count)
+        self._place(weights, start, group.size)
         leaves, structure = jax.tree.flatten(group.lanes.state)
         parts = [_shards(leaf) for leaf in leaves]
-        for i in range(-(-group.count // job.tile)):
+        for i in range(-(-group.size // job.tile)):
             tile = [np.asarray(part[i]) if self._chunked else part[i] for part in parts]
             self._tiles.append(jax.tree.unflatten(structure, tile))
 

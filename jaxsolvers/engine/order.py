@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsolvers.protocol import Array
+from jaxsolvers.members import Array
 
 ORDERS = ("permutation", "uniform", "cyclic")
 ORDER_STREAM = 0  # word of the counter that keeps an epoch's order apart from other draws
@@ -30,7 +30,7 @@ def key_words(key: Any) -> np.ndarray:
             if high <= 0xFFFFFFFF:
                 return np.array([high, low], np.uint32)
     elif isinstance(key, (jax.Array, np.ndarray)):
-        if isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if isinstance(key, jax.Array) and jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key):
             key = jax.random.key_data(key)
         words = np.asarray(key)
         if words.dtype == np.uint32 and words.ndim == 1 and words.size in (2, 4):

@@ -14,9 +14,9 @@ from jax.sharding import Mesh
 
 from jaxsolvers.engine import inputs
 from jaxsolvers.engine.job import Job, Options, Targets, check_solver, prepare
+from jaxsolvers.engine.lanes import Result, open_group
 from jaxsolvers.engine.order import epoch_order
 from jaxsolvers.engine.progress import Progress
-from jaxsolvers.engine.lanes import Result, open_group
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.tile import Group, advance
 from jaxsolvers.models import LinearModel
@@ -86,7 +86,7 @@ def fit(
 
     Example:
       >>> import numpy as np, jaxsolvers as js
-      >>> X = np.array([[1.0, 0.5], [0.8, -0.3], [-1.0, 0.4], [-0.7, -0.6]])
+      >>> X = np.array([[1, 0.5], [0.8, -0.3], [-1, 0.4], [-0.7, -0.6]], "float32")
       >>> y = np.array(["yes", "yes", "no", "no"])
       >>> js.fit(js.Pegasos(0.1), X, y, epochs=10).model.predict(X).tolist()
       ['yes', 'yes', 'no', 'no']
@@ -178,7 +178,9 @@ def train(
 def _train_chunk(
     job: Job, start: int, stop: int, bar: Progress
 ) -> tuple[list[Group], dict[str, np.ndarray]]:
-    groups = [open_group(job, at, min(at + job.group, stop)) for at in range(start, stop, job.group)]
+    groups = [
+        open_group(job, at, min(at + job.group, stop)) for at in range(start, stop, job.group)
+    ]
     rows: list[dict[str, np.ndarray]] = []
     n = job.slabs.examples.n
     for epoch in job.epochs:
@@ -215,8 +217,8 @@ class _Totals:
     def add(self, infos: list[Info], groups: list[Group]) -> None:
         start = 0
         for info, group in zip(infos, groups, strict=False):
-            stop = start + group.count
-            fields = [np.asarray(field)[: group.count] for field in info]
+            stop = start + group.size
+            fields = [np.asarray(field)[: group.size] for field in info]
             self.sums[:, start:stop] += np.stack(fields[:4]).astype(np.float64)
             self.alive[start:stop] = fields[4]
             start = stop

@@ -20,7 +20,7 @@ from jax.sharding import Mesh
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.sharding import everywhere
 from jaxsolvers.features import Dense
-from jaxsolvers.protocol import Array, arrays
+from jaxsolvers.members import Array, arrays
 
 SLAB_BYTES = 1 << 24
 
@@ -97,12 +97,12 @@ class Slabs:
 
         values = self.examples.values
         if isinstance(values, jax.Array):
-            x = self._on_device(start, rows, order is None)
+            gathered: Any = self._on_device(start, rows, order is None)
         else:
-            x = self._on_host(rows, slice(start, stop) if order is None else rows)
+            gathered = self._on_host(count, slice(start, stop) if order is None else rows)
         target_dtype = np.int32 if self.target.dtype == np.int32 else self.examples.dtype
         put = partial(jax.device_put, device=everywhere(self.mesh))
-        x = put(x)
+        x = put(gathered)
         return Slab(
             x=Dense(x),
             gram=_grams(x) if self.gram else None,
@@ -112,9 +112,9 @@ class Slabs:
             n_blocks=put(np.int32(-(-count // self.shape.rows))),
         )
 
-    def _on_host(self, rows: np.ndarray, at: Any) -> np.ndarray:
+    def _on_host(self, count: int, at: Any) -> np.ndarray:
         # A new buffer each time: a device may go on reading the previous one.
-        d, count = self.examples.d, len(rows)
+        d = self.examples.d
         buffer = np.empty((self.shape.size, self.width), self.examples.dtype)
         buffer[:count, :d] = self.examples.values[at]
         buffer[:count, d:] = 1

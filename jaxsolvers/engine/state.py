@@ -9,7 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsolvers.protocol import Array, Solver, State, arrays
+from jaxsolvers.members import Array, arrays
+from jaxsolvers.protocol import Solver, State
 
 
 @dataclasses.dataclass(frozen=True)

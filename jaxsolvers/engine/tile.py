@@ -19,7 +19,8 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxsolvers.engine.sharding import AXIS
 from jaxsolvers.engine.slabs import Slab
-from jaxsolvers.protocol import Array, Batch, Info, Problem, Solver, State
+from jaxsolvers.members import Array
+from jaxsolvers.protocol import Batch, Info, Problem, Solver, State
 
 LARGEST_TILE = 512
 
@@ -43,9 +44,9 @@ class Lanes(NamedTuple):
 class Assignment(NamedTuple):
     """What tells the rankers of a tile apart."""
 
-    code: Array  # (T,) int32, the class that is +1
-    positive: Array  # (T,) factor on the weights of positive rows
-    negative: Array  # (T,) factor on the weights of the others
+    code: Any  # (T,) int32, the class that is +1
+    positive: Any  # (T,) factor on the weights of positive rows
+    negative: Any  # (T,) factor on the weights of the others
 
 
 class Group(NamedTuple):
@@ -54,7 +55,7 @@ class Group(NamedTuple):
     solver: Solver
     assignment: Assignment
     lanes: Lanes
-    count: int  # real rankers, the rest are dummies
+    size: int  # real rankers, the rest are dummies
 
 
 def tile_size(n_rankers: int) -> int:
@@ -125,7 +126,8 @@ def advance(
             mapped = jax.vmap(one, in_axes=(solver.ranker_axes(), 0, 0, 0, None))
             state, alive, info = mapped(solver, lanes.state, lanes.alive, assignment, block)
             info = info._replace(finite=alive)
-            sums = Info(*(a + b for a, b in zip(sums[:-1], info[:-1], strict=True)), alive)
+            sums = jax.tree.map(jnp.add, sums._replace(finite=zero), info._replace(finite=zero))
+            sums = sums._replace(finite=alive)
             return Lanes(state, alive), sums
 
         zero = jnp.zeros_like(assignment.positive)

@@ -17,10 +17,12 @@ Data = Any  # np.ndarray or jax.Array: checks run where the data lives
 
 
 def is_known(array: Data) -> bool:
+    """Whether the values are there, not traced."""
     return not isinstance(array, jax.core.Tracer)
 
 
 def required(valid: Data, accepted: str, array: Data) -> Data:
+    """``valid``, or a ValueError that says what is accepted and what the array holds."""
     if is_known(valid) and not valid.all():
         found = np.unique(np.asarray(array)).tolist()
         more = f" and {len(found) - 5} others" if len(found) > 5 else ""
@@ -41,14 +43,17 @@ def as_array(name: str, value: Any) -> Data:
 
 
 def columns(array: Data) -> Data:
+    """The array as (n, K)."""
     return array.reshape((array.shape[0], -1))
 
 
 def is_real(array: Data) -> bool:
+    """Whether the dtype is bool, integer or floating."""
     return any(jnp.issubdtype(array.dtype, one) for one in (jnp.bool_, jnp.integer, jnp.floating))
 
 
 def check_shapes(targets: Data, name: str, other: Data) -> None:
+    """Raise a ValueError unless both are (n,) or (n, K) alike, and not empty."""
     if targets.shape != other.shape or targets.ndim not in (1, 2) or targets.size == 0:
         found = f"targets {targets.shape} and {name} {other.shape}"
         raise ValueError(f"targets and {name} must both be (n,) or (n, K), not empty; got {found}")
@@ -76,6 +81,7 @@ def checked_weights(given: Any, n: int, equal_for: str = "") -> tuple[Data | Non
 
 
 def checked_positives(targets: Data, positive: object) -> tuple[Data, Data]:
+    """The positive rows as bools, and which columns are binary."""
     if positive is not None:
         label = as_array("positive", positive)
         if label.ndim != 0:
@@ -96,6 +102,7 @@ def checked_positives(targets: Data, positive: object) -> tuple[Data, Data]:
 
 
 def checked_scores(scores: Data) -> tuple[Data, Data]:
+    """Scores that JAX ranks as they are, and which columns have no NaN."""
     if not is_real(scores):
         raise ValueError(f"scores must be real numbers; got dtype {scores.dtype}")
     valid: Data = np.True_

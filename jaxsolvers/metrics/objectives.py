@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxsolvers.members import Array
 from jaxsolvers.metrics.checks import checked_weights
 from jaxsolvers.models import LinearModel
-from jaxsolvers.protocol import Array, Solver
+from jaxsolvers.protocol import Solver
 
 __all__ = ["objective"]
 

@@ -9,4 +9,4 @@ from jaxsolvers.regularizers.separable import (
     SquaredL2,
 )
 
-__all__ = ["Box", "ElasticNet", "L1", "NoRegularizer", "NonNegative", "SquaredL2"]
+__all__ = ["L1", "Box", "ElasticNet", "NoRegularizer", "NonNegative", "SquaredL2"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxsolvers.protocol import Array, Number, Regularizer, member, part
+from jaxsolvers.members import Array, Number, member, part
+from jaxsolvers.protocol import Regularizer
 from jaxsolvers.regularizers.separable import NoRegularizer
 
 __all__ = ["FreeIntercept"]

@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsolvers.protocol import Array, Number, Regularizer, member, number
+from jaxsolvers.members import Array, Number, member, number
+from jaxsolvers.protocol import Regularizer
 
-__all__ = ["Box", "ElasticNet", "L1", "NoRegularizer", "NonNegative", "SquaredL2"]
+__all__ = ["L1", "Box", "ElasticNet", "NoRegularizer", "NonNegative", "SquaredL2"]
 
 
 def soft(z: Array, threshold: Array) -> Array:
@@ -27,7 +28,7 @@ def soft(z: Array, threshold: Array) -> Array:
 
 
 def divide(numerator: Array, denominator: Array) -> Array:
-    """numerator / denominator, 0 where the denominator is 0; derivatives stay finite too."""
+    """Numerator / denominator, 0 where the denominator is 0; derivatives stay finite too."""
     alive = denominator > 0
     return jnp.where(alive, numerator / jnp.where(alive, denominator, 1), 0)
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Self
 import jax.numpy as jnp
 
 from jaxsolvers.losses import Hinge
-from jaxsolvers.protocol import Array, Number, Problem, choice, member, number, part
+from jaxsolvers.members import Array, Number, choice, member, number, part
+from jaxsolvers.protocol import Entry, Problem
 from jaxsolvers.regularizers.free_intercept import FreeIntercept
 from jaxsolvers.regularizers.separable import NoRegularizer
 from jaxsolvers.solvers.first_order import FirstOrder, unless_idle
@@ -17,9 +18,9 @@ __all__ = ["AdaGradFOBOS", "AdaGradRDA"]
 
 
 class AdaGradRDAState(NamedTuple):
-    t: Array  # () int32, rounds done
-    gradient_sum: Array  # (d,) sum_s eta g_s
-    accumulator: Array  # (d,) G = initial_accumulator + sum_s g_s^2
+    t: Entry  # () int32, rounds done
+    gradient_sum: Entry  # (d,) sum_s eta g_s
+    accumulator: Entry  # (d,) G = initial_accumulator + sum_s g_s^2
 
     @property
     def axes(self) -> AdaGradRDAState:
@@ -27,9 +28,9 @@ class AdaGradRDAState(NamedTuple):
 
 
 class AdaGradFOBOSState(NamedTuple):
-    t: Array  # () int32, rounds done
-    current: Array  # (d,) w
-    accumulator: Array  # (d,) G = initial_accumulator + sum_s g_s^2
+    t: Entry  # () int32, rounds done
+    current: Entry  # (d,) w
+    accumulator: Entry  # (d,) G = initial_accumulator + sum_s g_s^2
 
     @property
     def axes(self) -> AdaGradFOBOSState:
@@ -80,7 +81,7 @@ class AdaGradRDA(_AdaGrad):
 
     Example:
       >>> import numpy as np, jaxsolvers as js
-      >>> X, y = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([1, -1])
+      >>> X, y = np.array([[1, 0], [-1, 0]], "float32"), np.array([1, -1])
       >>> fit = js.fit(js.AdaGradRDA(0.5, regularizer=js.regularizers.L1(0.01)), X, y, epochs=5)
       >>> fit.model.predict(X).tolist(), float(fit.model.coef[1])
       ([1, -1], 0.0)
@@ -146,7 +147,7 @@ class AdaGradFOBOS(_AdaGrad):
 
     Example:
       >>> import numpy as np, jaxsolvers as js
-      >>> X, y = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([1, -1])
+      >>> X, y = np.array([[1, 0], [-1, 0]], "float32"), np.array([1, -1])
       >>> js.fit(js.AdaGradFOBOS(0.5), X, y, epochs=5).model.predict(X).tolist()
       [1, -1]
     """

@@ -7,32 +7,21 @@ from typing import Any, NamedTuple, Self
 
 import jax.numpy as jnp
 
-from jaxsolvers.protocol import (
-    Array,
-    Batch,
-    Info,
-    Number,
-    Problem,
-    Solver,
-    State,
-    choice,
-    member,
-    number,
-    part,
-)
+from jaxsolvers.members import Array, Number, choice, member, number, part
+from jaxsolvers.protocol import Batch, Entry, Info, Problem, Solver, State
 from jaxsolvers.solvers.linear_step import Running
 
 __all__ = ["Averaged"]
 
 
 class Counts(NamedTuple):
-    t: Array  # () int32, rounds seen
-    averaged: Array  # () int32, rounds in the average
+    t: Entry  # () int32, rounds seen
+    averaged: Entry  # () int32, rounds in the average
 
 
 class AveragedState(NamedTuple):
     inner: State
-    average: Array  # of the weights' shape
+    average: Entry  # of the weights' shape
     counts: Counts
 
     @property
@@ -61,7 +50,7 @@ class Averaged(Solver):
 
     Example:
       >>> import numpy as np, jaxsolvers as js
-      >>> X, y = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([1, -1])
+      >>> X, y = np.array([[1, 0], [-1, 0]], "float32"), np.array([1, -1])
       >>> js.fit(js.Averaged(js.Pegasos(0.1)), X, y, epochs=5).model.predict(X).tolist()
       [1, -1]
     """
@@ -123,9 +112,7 @@ class Averaged(Solver):
         if block.gram is None:
             return super().sweep(state, block, batch_size)
         running = Running(state.average, state.counts, self)
-        inner, running, info = self.solver.averaged_sweep(
-            state.inner, block, batch_size, running
-        )
+        inner, running, info = self.solver.averaged_sweep(state.inner, block, batch_size, running)
         return AveragedState(inner, running.value, running.counts), info
 
     def weights(self, state: AveragedState) -> Array:

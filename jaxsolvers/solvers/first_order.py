@@ -12,7 +12,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsolvers.protocol import Array, Batch, Info, Number, Solver, State, all_finite, report
+from jaxsolvers.members import Array, Number
+from jaxsolvers.protocol import Batch, Info, Solver, State, all_finite, report
 
 
 class FirstOrder(Solver):

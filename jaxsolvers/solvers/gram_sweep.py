@@ -22,7 +22,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 
 from jaxsolvers.features import product
-from jaxsolvers.protocol import Array
+from jaxsolvers.members import Array
 
 INNER = 16
 
@@ -32,7 +32,7 @@ class Carry(NamedTuple):
 
     scalars: Any
     square_norm: Array | None  # () ||V||^2
-    dual: Array | None  # (B,) kept at the first row of each index
+    dual: Any  # (B,) kept at the first row of each index
 
 
 class Rows(NamedTuple):
@@ -56,7 +56,7 @@ class Trace(NamedTuple):
     coefficient: Array  # (B,)
     factor: Array | None  # (rounds,), None where every factor is 1
     score: Array  # (B,) before the round
-    scale: Array | None  # (rounds,) before the round; kept when an average needs it
+    scale: Any  # (rounds,) before the round; kept when an average needs it
 
 
 def recurrence(
@@ -78,18 +78,18 @@ def recurrence(
     Returns:
       The carry after the block, what its rounds did to V together, and each one's trace.
     """
-    lanes = partial(_lanes, batch_size=batch_size, keep_scale=keep_scale)
+
+    def lanes(solver: Any, carry: Carry, rows: Rows, shared: Shared) -> Any:
+        return _lanes(solver, carry, rows, shared, batch_size, keep_scale)
 
     def alone(solver: Any, carry: Carry, rows: Rows, shared: Shared) -> Any:
-        results = lanes(*jax.tree.map(lambda a: a[..., None], (solver, carry, rows)), shared)
-        return jax.tree.map(lambda a: a[..., 0], results)
+        solver, carry, rows = jax.tree.map(lambda a: a[..., None], (solver, carry, rows))
+        return jax.tree.map(lambda a: a[..., 0], lanes(solver, carry, rows, shared))
 
     one = custom_vmap(alone)
 
     @one.def_vmap
-    def many(
-        size: int, batched: Any, solver: Any, carry: Carry, rows: Rows, shared: Shared
-    ) -> Any:
+    def many(size: int, batched: Any, solver: Any, carry: Carry, rows: Rows, shared: Shared) -> Any:
         if any(jax.tree.leaves(batched[3])):  # each ranker has rows of its own
             axes = jax.tree.map(lambda mapped: 0 if mapped else None, tuple(batched))
             mapped = jax.vmap(alone, in_axes=axes, axis_size=size)
@@ -101,8 +101,8 @@ def recurrence(
                     return jnp.moveaxis(leaf, 0, -1)
                 return jnp.broadcast_to(leaf[..., None], (*leaf.shape, size))
 
-            trailing = jax.tree.map(to_lanes, (solver, carry, rows), tuple(batched[:3]))
-            results = lanes(*trailing, shared)
+            solver, carry, rows = jax.tree.map(to_lanes, (solver, carry, rows), tuple(batched[:3]))
+            results = lanes(solver, carry, rows, shared)
             results = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), results)
         return results, jax.tree.map(lambda _: True, results)
 
@@ -224,21 +224,17 @@ def _is_steady(solver: Any, carry: Carry, rows: Rows, k: int) -> bool:
     """Whether every factor is 1: ``round`` returns the literal 1.0 and nothing is projected."""
     if carry.square_norm is not None:
         return False
+    factors: list[Any] = []
 
-    def factor(solver: Any, carry: Carry, y: Array, s: Array) -> Any:
-        own_dual = None if carry.dual is None else y
-        nonlocal literal
-        _, b, _, _ = solver.round(carry.scalars, y, y, s, s, own_dual)
-        literal = isinstance(b, float) and b == 1.0
-        return ()
+    def look(solver: Any, scalars: Any, row: Array) -> None:
+        dual = None if carry.dual is None else row
+        factors.append(solver.round(scalars, row, row, row, row, dual)[1])
 
-    literal = False
     lane = jax.tree.map(
-        lambda a: jax.ShapeDtypeStruct(a.shape[:-1], a.dtype), (solver, carry)
+        lambda a: jax.ShapeDtypeStruct(a.shape[:-1], a.dtype), (solver, carry.scalars)
     )
-    row = jax.ShapeDtypeStruct((k,), rows.raw.dtype)
-    jax.eval_shape(factor, *lane, row, row)
-    return literal
+    jax.eval_shape(look, *lane, jax.ShapeDtypeStruct((k,), rows.raw.dtype))
+    return isinstance(factors[0], float) and factors[0] == 1.0
 
 
 def _join(trace: Trace) -> Trace:
@@ -247,14 +243,16 @@ def _join(trace: Trace) -> Trace:
     def joined(leaf: Array, axes: int) -> Array:
         return leaf.reshape(-1, *leaf.shape[axes:])
 
-    per_row = trace.coefficient.ndim - 1
-    per_round = None if trace.factor is None else max(trace.factor.ndim - 1, 1)
-    scale_axes = None if trace.scale is None else max(trace.scale.ndim - 1, 1)
+    rows = trace.coefficient.ndim - 1
+
+    def rounds(leaf: Array | None) -> Array | None:
+        return None if leaf is None else joined(leaf, max(leaf.ndim - 1, 1))
+
     return Trace(
-        joined(trace.coefficient, per_row),
-        None if per_round is None else joined(trace.factor, per_round),
-        joined(trace.score, per_row),
-        None if scale_axes is None else joined(trace.scale, scale_axes),
+        joined(trace.coefficient, rows),
+        rounds(trace.factor),
+        joined(trace.score, rows),
+        rounds(trace.scale),
     )
 
 

@@ -27,7 +27,8 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsolvers.protocol import Array, Batch, Info, Problem, Solver, all_finite, report
+from jaxsolvers.members import Array
+from jaxsolvers.protocol import Batch, Entry, Info, Problem, Solver, all_finite, report
 from jaxsolvers.solvers.gram_sweep import (
     Carry,
     Rows,
@@ -42,10 +43,12 @@ from jaxsolvers.solvers.gram_sweep import (
 
 
 class LinearStepState(NamedTuple):
+    """State of any linear-step solver."""
+
     scalars: Any  # the solver's own numbers, each ()
-    vector: Array  # (d,) V
-    square_norm: Array | None  # () ||V||^2, kept only when the solver has a radius
-    dual: Array | None  # (n,) one per example, kept only by dual solvers
+    vector: Entry  # (d,) V
+    square_norm: Entry  # () ||V||^2, kept only when the solver has a radius
+    dual: Entry  # (n,) one per example, kept only by dual solvers
 
     @property
     def axes(self) -> LinearStepState:
@@ -93,15 +96,15 @@ class LinearStep(Solver):
         raise NotImplementedError
 
     def scale(self, scalars: Any) -> Array | float:
-        """w = scale V."""
+        """W = scale V."""
         return 1.0
 
     def intercept(self, scalars: Any) -> Array | float:
         """Added to every score."""
         return 0.0
 
-    def radius(self, scalars: Any) -> Array | None:
-        """Bound on ||V||, or None where nothing is projected."""
+    def radius(self, scalars: Any) -> Any:
+        """Bound on ||V||, (); None where nothing is projected."""
         return None
 
     # ---- what it gets ---------------------------------------------------------------------
@@ -150,15 +153,15 @@ class LinearStep(Solver):
         return state, info
 
     def averaged_sweep(
-        self, state: LinearStepState, block: Batch, batch_size: int, running: Running | None
-    ) -> tuple[LinearStepState, Running | None, Info]:
+        self, state: LinearStepState, block: Batch, batch_size: int, running: Any
+    ) -> tuple[LinearStepState, Any, Info]:
         """The Gram-block form of ``sweep``, with an average carried along.
 
         Args:
           state: the state before the block.
           block: rows with their ``gram``.
           batch_size: rows per round, a divisor of the number of rows.
-          running: the average, or None.
+          running: the average, a Running, or None.
 
         Returns:
           The state and the average after the block, and the Info of its rows.
@@ -171,9 +174,7 @@ class LinearStep(Solver):
             state.square_norm,
             None if dual is None else _take(dual, block.index),
         )
-        carry, moves, trace = recurrence(
-            self, carry, rows, shared, batch_size, running is not None
-        )
+        carry, moves, trace = recurrence(self, carry, rows, shared, batch_size, running is not None)
         norms = () if carry.square_norm is None else (carry.square_norm,)
         finite = all_finite(block.weight > 0, trace.score, moves.left, *norms)
         left = jnp.where(finite, moves.left, 0)
@@ -196,8 +197,8 @@ class LinearStep(Solver):
             after = Running(mean, counts, running.rule)
             running = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, running)
         info = report(self.loss, trace.score, block.target, block.weight, finite)
-        after = LinearStepState(carry.scalars, vector, square_norm, dual)
-        return self._unless_faulty(finite, after, state), running, info
+        last = LinearStepState(carry.scalars, vector, square_norm, dual)
+        return self._unless_faulty(finite, last, state), running, info
 
     def _mean_of_block(
         self, running: Running, trace: Trace, weight: Array, batch_size: int
@@ -249,8 +250,8 @@ class LinearStep(Solver):
         target: Array,
         weight: Array,
         square_norm: Array,
-        dual: Array | None,
-    ) -> tuple[Any, Array, Array, Array | None]:
+        dual: Any,
+    ) -> tuple[Any, Array, Array, Any]:
         """``round`` with rule 3 of the contract."""
         live = weight > 0
         any_live = jnp.any(live)
@@ -258,7 +259,7 @@ class LinearStep(Solver):
         after = jax.tree.map(lambda new, old: jnp.where(any_live, new, old), after, scalars)
         c = jnp.where(live, c, 0)
         b = jnp.where(any_live, b, jnp.ones((), c.dtype))
-        if dual is not None:
+        if new_dual is not None:
             new_dual = jnp.where(live, new_dual, dual)
         return after, b, c, new_dual
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxsolvers.losses import Hinge
-from jaxsolvers.protocol import Array, Number, Problem, choice, member, number, part
+from jaxsolvers.members import Array, Number, choice, member, number, part
+from jaxsolvers.protocol import Problem
 from jaxsolvers.solvers.linear_step import LinearStep
 
 __all__ = ["Pegasos"]
@@ -47,7 +48,7 @@ class Pegasos(LinearStep):
 
     Example:
       >>> import numpy as np, jaxsolvers as js
-      >>> X, y = np.array([[1.0, 0.2], [-1.0, 0.1]]), np.array([1, -1])
+      >>> X, y = np.array([[1, 0.2], [-1, 0.1]], "float32"), np.array([1, -1])
       >>> fit = js.fit(js.Pegasos(0.1), X, y, epochs=5)
       >>> fit.model.predict(X).tolist()
       [1, -1]

@@ -40,7 +40,8 @@ def polynomial_average(
     start: int = 0,
 ) -> list[np.ndarray]:
     """After each round, avg_n = (1 - g) avg_{n-1} + g w with g = (power + 1) / (n + power), where
-    n = 1, 2, ... numbers the counted rounds; the last weights if none is counted."""
+    n = 1, 2, ... numbers the counted rounds; the last weights if none is counted.
+    """
     averages = []
     average = np.zeros_like(first)
     n = 0

@@ -79,7 +79,7 @@ def passive_aggressive(
 
 
 def step_size(variant: str, loss: float, q: float, C: float) -> float:
-    """tau for a row of this loss, square norm q > 0 and own aggressiveness C."""
+    """Tau for a row of this loss, square norm q > 0 and own aggressiveness C."""
     match variant:
         case "pa":
             return loss / q

@@ -1,5 +1,6 @@
 """What every online run records besides its weights: sums over the live rows of each round, taken
-at the scores with which the round began (the progressive loss of online learning)."""
+at the scores with which the round began (the progressive loss of online learning).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -58,7 +58,7 @@ def coordinate(strengths: dict[str, Strength], j: int, d: int) -> dict[str, floa
 
 
 def penalty(name: str, x: Number, **strengths: Number) -> Number:
-    """phi of one coordinate, in floats or in decimals."""
+    """Phi of one coordinate, in floats or in decimals."""
     zero = x * 0
     match name:
         case "none":

@@ -82,7 +82,7 @@ def sdca(
 
 
 def primal(X: np.ndarray, dual: np.ndarray, p: np.ndarray, lam: float) -> np.ndarray:
-    """w = (1/lam) sum_i p_i a_i x_i (d,), added up afresh."""
+    """W = (1/lam) sum_i p_i a_i x_i (d,), added up afresh."""
     w = np.zeros(X.shape[1])
     for i in range(len(X)):
         w += p[i] * dual[i] / lam * X[i]

@@ -1,0 +1,258 @@
+"""Members: frozen dataclasses that are pytrees, whose numbers are leaves and choices static.
+
+A *member* (a solver, a loss, a regularizer) carries numbers, which may be traced, mapped and
+differentiated, and choices: a new number never makes a new trace, a new choice does. Members hold
+no loop, no jit and no check in their constructor (unflattening calls it with tracers): the engine
+calls :meth:`Member.validate` once, before tracing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self, TypeVar, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Array = jax.Array
+Number = Any  # float, NumPy scalar or array; jax.Array, traced or not
+T = TypeVar("T")
+
+_SPEC = "jaxsolvers"
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What a member's field is and accepts."""
+
+    kind: str  # "number" | "choice" | "member"
+    above: float | None = None
+    minimum: float | None = None
+    below: float | None = None
+    maximum: float | None = None
+    finite: bool = True
+    integer: bool = False
+    rank: int = 0
+    options: tuple[Any, ...] = ()
+
+    def accepted(self) -> str:
+        """The accepted values in words, for error messages."""
+        if self.kind == "choice":
+            return "one of " + ", ".join(repr(option) for option in self.options)
+        words = ["an integer" if self.integer else "a finite number" if self.finite else "a number"]
+        bounds = {">": self.above, ">=": self.minimum, "<": self.below, "<=": self.maximum}
+        words += [f"{sign} {bound:g}" for sign, bound in bounds.items() if bound is not None]
+        return " ".join(words)
+
+    def violated(self, value: np.ndarray) -> np.ndarray:
+        """Mask of the entries of ``value`` that are out of range (NaN always is)."""
+        bad = ~np.isfinite(value) if self.finite else np.isnan(value)
+        for broken, bound in (
+            (np.less_equal, self.above),
+            (np.less, self.minimum),
+            (np.greater_equal, self.below),
+            (np.greater, self.maximum),
+        ):
+            if bound is not None:
+                bad = bad | broken(value, bound)
+        if self.integer:
+            bad = bad | (value != np.floor(value)) | (np.abs(value) > 2**31 - 1)
+        return bad
+
+
+def number(
+    *,
+    default: Number = dataclasses.MISSING,
+    above: float | None = None,
+    minimum: float | None = None,
+    below: float | None = None,
+    maximum: float | None = None,
+    finite: bool = True,
+    integer: bool = False,
+    rank: int = 0,
+) -> Any:
+    """Declare a number: a pytree leaf with its accepted range.
+
+    Args:
+      default: value used when the argument is left out; required without one.
+      above, minimum, below, maximum: open and closed bounds, checked by ``validate``.
+      finite: whether infinities are refused (NaN always is).
+      integer: whether the leaf is kept as int32 instead of the working dtype.
+      rank: 0 for one number; 1 when an array over the features is accepted as well.
+    """
+    spec = Spec("number", above, minimum, below, maximum, finite, integer, rank)
+    return dataclasses.field(default=default, metadata={_SPEC: spec})
+
+
+def choice(*options: T, default: T) -> T:
+    """Declare a static choice among ``options``: a new one makes a new trace."""
+    spec = Spec("choice", options=options)
+    return dataclasses.field(default=default, metadata={_SPEC: spec})
+
+
+def part(*, default: Any = dataclasses.MISSING) -> Any:
+    """Declare a nested member: a loss, a regularizer or an inner solver."""
+    return dataclasses.field(default=default, metadata={_SPEC: Spec("member")})
+
+
+def register(cls: type[T], static: tuple[str, ...] = ()) -> type[T]:
+    """Register a dataclass as a pytree: fields named in ``static`` are metadata, the rest leaves.
+
+    The class itself is part of the metadata. ``jax.tree_util.register_dataclass`` leaves it out:
+    in jax 0.10 two such classes with like fields have *equal* tree structures, and a cached
+    program of one is now and then served to the other.
+    """
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    leaves = [name for name in names if name not in static]
+
+    def metadata(node: Any) -> tuple[Any, ...]:
+        return (cls, *(getattr(node, name) for name in static))
+
+    def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple(getattr(node, name) for name in leaves), metadata(node)
+
+    def flatten_with_keys(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        keyed = ((jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in leaves)
+        return tuple(keyed), metadata(node)
+
+    def unflatten(data: tuple[Any, ...], children: Any) -> Any:
+        fields = zip((*leaves, *static), (*children, *data[1:]), strict=True)
+        return cls(**dict(fields))
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+    return cls
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(number, choice, part))
+def member(cls: type[T]) -> type[T]:
+    """Make ``cls`` a frozen dataclass and a pytree: numbers and parts leaves, choices static."""
+    # eq=False: array leaves break both == and hash; members compare by identity.
+    frozen = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    fields = dataclasses.fields(frozen)  # type: ignore[arg-type]
+    return register(frozen, tuple(f.name for f in fields if f.metadata[_SPEC].kind == "choice"))
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def arrays(cls: type[T]) -> type[T]:
+    """Make ``cls`` a frozen dataclass and a pytree; ``static=True`` in a field's metadata marks
+    what is not a leaf.
+    """
+    frozen = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    fields = dataclasses.fields(frozen)  # type: ignore[arg-type]
+    return register(frozen, tuple(f.name for f in fields if f.metadata.get("static")))
+
+
+class Leaf(NamedTuple):
+    """One number of a member, with the path a user would write to reach it."""
+
+    name: str  # e.g. "regularizer.strength"
+    spec: Spec
+    value: Any
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is one array over the features, the same for all rankers."""
+        return self.spec.rank > 0 and jnp.ndim(self.value) == self.spec.rank
+
+
+class Member:
+    """Base of everything that carries numbers and choices."""
+
+    def specs(self) -> Iterator[tuple[str, Spec, Any]]:
+        """Yield (name, spec, value) of each field."""
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            yield field.name, field.metadata[_SPEC], getattr(self, field.name)
+
+    def numbers(self, prefix: str = "") -> Iterator[Leaf]:
+        """Yield every number of this member and of its parts."""
+        for name, spec, value in self.specs():
+            if spec.kind == "member":
+                yield from value.numbers(f"{prefix}{name}.")
+            elif spec.kind == "number":
+                yield Leaf(prefix + name, spec, value)
+
+    def parts(self, prefix: str = "") -> Iterator[tuple[str, Member]]:
+        """Yield every nested member with the prefix of its fields' names."""
+        for name, spec, value in self.specs():
+            if spec.kind == "member":
+                yield f"{prefix}{name}.", value
+                yield from value.parts(f"{prefix}{name}.")
+
+    def map_numbers(self, function: Any, prefix: str = "") -> Self:
+        """The same member with ``function(Leaf) -> value`` applied to every number."""
+        changed: dict[str, Any] = {}
+        for name, spec, value in self.specs():
+            if spec.kind == "member":
+                changed[name] = value.map_numbers(function, f"{prefix}{name}.")
+            elif spec.kind == "number":
+                changed[name] = function(Leaf(prefix + name, spec, value))
+        return dataclasses.replace(self, **changed)  # type: ignore[type-var]
+
+    def cast(self, dtype: Any) -> Self:
+        """The same member with every leaf an array: floats as ``dtype``, integers as int32.
+
+        Python and NumPy scalars would otherwise re-trace and break strict promotion.
+        """
+
+        def to_array(leaf: Leaf) -> Array:
+            return jnp.asarray(leaf.value, jnp.int32 if leaf.spec.integer else dtype)
+
+        return self.map_numbers(to_array)
+
+    def for_rankers(self, n_rankers: int) -> Self:
+        """The same member with one value per ranker on the leading axis of each number.
+
+        An array over the features stays shared. A single number in such a field becomes (K, 1):
+        one value per ranker, the same for all features.
+        """
+
+        def spread(leaf: Leaf) -> Array:
+            if jnp.ndim(leaf.value) > 0:
+                return leaf.value
+            return jnp.broadcast_to(leaf.value, (n_rankers,) + (1,) * leaf.spec.rank)
+
+        return self.map_numbers(spread)
+
+    def ranker_axes(self) -> Self:
+        """``in_axes`` for ``vmap`` over the rankers of :meth:`for_rankers`."""
+        return self.map_numbers(lambda leaf: None if leaf.shared else 0)
+
+    def validate(self, prefix: str = "") -> None:
+        """Check concrete numbers and choices; traced numbers are left alone.
+
+        Raises:
+          ValueError: a number out of range or a choice that does not exist; the message
+            names the field, what was given and what is accepted.
+        """
+        for name, spec, value in self.specs():
+            if spec.kind == "member":
+                if not isinstance(value, Member):
+                    raise ValueError(
+                        f"{prefix}{name} must be a jaxsolvers object such as "
+                        f"js.losses.Hinge(), got {value!r}"
+                    )
+                value.validate(f"{prefix}{name}.")
+            elif spec.kind == "choice":
+                # `is`-like comparison by type as well: True must not pass for 1.
+                if not any(type(value) is type(o) and value == o for o in spec.options):
+                    raise ValueError(f"{prefix}{name} must be {spec.accepted()}, got {value!r}")
+            elif not isinstance(value, jax.core.Tracer):
+                _check_number(prefix + name, spec, value)
+
+
+def _check_number(name: str, spec: Spec, value: Any) -> None:
+    try:
+        array = np.asarray(value)
+        ok = array.dtype != np.bool_ and np.issubdtype(array.dtype, np.number)
+        ok = ok or array.dtype.name == "bfloat16"
+        concrete = array.astype(np.float64) if ok else array
+    except (TypeError, ValueError):
+        ok = False
+    if not ok or np.iscomplexobj(concrete):
+        raise ValueError(f"{name} must be {spec.accepted()}, got {value!r}")
+    bad = spec.violated(concrete)
+    if bad.any():
+        where = "" if concrete.ndim == 0 else f" at index {tuple(map(int, np.argwhere(bad)[0]))}"
+        raise ValueError(f"{name} must be {spec.accepted()}, got {concrete[bad].flat[0]}{where}")

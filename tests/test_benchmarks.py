@@ -1,0 +1,25 @@
+"""The benchmarks run in their tiny form and record what they measured."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks.speed import memory, rankers
+
+
+def test_rankers_measures_every_task_and_draws(tmp_path):
+    rankers.main(["--tiny", "--out", str(tmp_path)])
+    record = json.loads((tmp_path / "rankers.json").read_text())
+    assert [row["task"] for row in record["tasks"]] == ["A", "B", "D"]
+    for row in record["tasks"]:
+        assert row["ratio_device"] > 0 and row["floor_seconds"] > 0
+        assert abs(row["accuracy"] - row["accuracy_sgdclassifier"]) < 0.3
+    assert record["environment"]["versions"]["jax"]
+    assert (tmp_path / "rankers.png").stat().st_size > 1000
+
+
+def test_memory_reports_the_rise_of_a_second_fit(tmp_path):
+    sizes = ["--rankers", "700", "--features", "40", "--rows", "64"]
+    record = memory.main([*sizes, "--out", str(tmp_path)])
+    assert record["coef_bytes"] == 700 * 40 * 4
+    assert record["state_bytes"] > 2 * record["coef_bytes"]
