@@ -1,0 +1,270 @@
+"""The members of the package, found by walking its classes, and the sets the laws run over.
+
+A member that is added to ``jaxsolvers.solvers``, ``.losses`` or ``.regularizers`` is met by every
+law without a word here. It needs a NumPy reference; where that is missing a test says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import itertools
+import pkgutil
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from references import losses as reference_losses
+from references import regularizers as reference_regularizers
+
+import jaxsolvers
+from jaxsolvers.members import Member, Spec
+from jaxsolvers.protocol import Loss, Regularizer, Solver
+from jaxsolvers.regularizers.free_intercept import FreeIntercept
+
+HOMES = ("jaxsolvers.solvers", "jaxsolvers.losses", "jaxsolvers.regularizers")
+PARTS = {"loss": Loss, "regularizer": Regularizer, "inner": Regularizer, "solver": Solver}
+NUMBERS = (0.3, -0.3, 0.6, 1.0, 2.0, 0.0, -1.0)
+INTEGERS = (3, 1, 2, 0)
+
+
+# ---- discovery -----------------------------------------------------------------------------
+@cache
+def discover(base: type) -> tuple[type, ...]:
+    """Concrete members under ``base``, by name."""
+    for module in pkgutil.walk_packages(jaxsolvers.__path__, "jaxsolvers."):
+        if module.name.startswith(HOMES):
+            importlib.import_module(module.name)
+
+    def walk(cls: type) -> Iterator[type]:
+        for child in cls.__subclasses__():
+            yield child
+            yield from walk(child)
+
+    found = {
+        cls
+        for cls in walk(base)
+        if cls.__module__.startswith(HOMES)
+        and "__dataclass_fields__" in vars(cls)
+        and not cls.__name__.startswith("_")
+    }
+    return tuple(sorted(found, key=lambda cls: cls.__name__))
+
+
+def specs(cls: type) -> dict[str, Spec]:
+    """The declared fields of a member class."""
+    return {f.name: f.metadata["jaxsolvers"] for f in dataclasses.fields(cls)}
+
+
+def part_fields(cls: type) -> dict[str, type]:
+    """Names of the nested members, with the base of what fits there."""
+    names = [name for name, spec in specs(cls).items() if spec.kind == "member"]
+    for name in names:
+        assert name in PARTS, f"{cls.__name__}.{name}: say in members.PARTS what fits there"
+    return {name: PARTS[name] for name in names}
+
+
+def choices(cls: type) -> list[dict[str, Any]]:
+    """Every combination of the static choices of a member class."""
+    options = {name: spec.options for name, spec in specs(cls).items() if spec.kind == "choice"}
+    return [
+        dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())
+    ]
+
+
+def is_valid(member: Member) -> bool:
+    """Whether the member's own checks accept it."""
+    try:
+        member.validate()
+        for _, nested in [("", member), *member.parts()]:
+            if isinstance(nested, Regularizer):
+                nested.check_start()
+    except ValueError:
+        return False
+    return True
+
+
+def with_numbers(cls: type, **fixed: Any) -> Any:
+    """The class with example numbers that its checks accept, or None if ``fixed`` is refused."""
+    open_ = {n: s for n, s in specs(cls).items() if s.kind == "number" and n not in fixed}
+
+    def candidates(at: int, spec: Spec) -> list[Any]:
+        values = INTEGERS if spec.integer else NUMBERS[at:] + NUMBERS[:at]
+        return [v for v in values if not spec.violated(np.asarray(v, float))]
+
+    lists = [candidates(at, spec) for at, spec in enumerate(open_.values())]
+    for values in itertools.product(*lists):
+        member = cls(**fixed, **dict(zip(open_, values, strict=True)))
+        if is_valid(member):
+            return member
+    return None
+
+
+def other_numbers(member: Any) -> Any:
+    """The member with another valid value for each number: its default where that is new."""
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(member):
+        spec, value = field.metadata["jaxsolvers"], getattr(member, field.name)
+        if spec.kind == "member":
+            changed[field.name] = other_numbers(value)
+        elif spec.kind == "number":
+            half = value + 1 if spec.integer else value / 2
+            defaulted = field.default is not dataclasses.MISSING and field.default != value
+            changed[field.name] = field.default if defaulted else half
+    return dataclasses.replace(member, **changed)
+
+
+@cache
+def losses() -> tuple[Loss, ...]:
+    """Every loss with example numbers."""
+    return tuple(_example(cls) for cls in discover(Loss))
+
+
+@cache
+def regularizers() -> tuple[Regularizer, ...]:
+    """Every regularizer with example numbers; wrappers hold an elastic net."""
+    inner = jaxsolvers.regularizers.ElasticNet(0.1, 0.2)
+    return tuple(_example(cls, inner) for cls in discover(Regularizer))
+
+
+def _example(cls: type, inner: Any = None) -> Any:
+    member = with_numbers(cls, **dict.fromkeys(part_fields(cls), inner))
+    assert member is not None, f"no valid example numbers for {cls.__name__}: extend NUMBERS"
+    return member
+
+
+@cache
+def plain_solvers() -> tuple[Solver, ...]:
+    """Every allowed solver x loss x regularizer x choice, without wrappers around solvers."""
+    found: list[Solver] = []
+    for cls in discover(Solver):
+        parts = part_fields(cls)
+        if Solver in parts.values():
+            continue
+        pools = [losses() if base is Loss else regularizers() for base in parts.values()]
+        for chosen in choices(cls):
+            for nested in itertools.product(*pools):
+                solver = with_numbers(cls, **chosen, **dict(zip(parts, nested, strict=True)))
+                found += [] if solver is None else [solver]
+    return tuple(found)
+
+
+def wrapped(solver: Solver) -> list[Solver]:
+    """Every wrapper with every choice around one solver."""
+    found = []
+    for cls in discover(Solver):
+        inner = [name for name, base in part_fields(cls).items() if base is Solver]
+        for chosen in choices(cls) if inner else []:
+            wrapper = with_numbers(cls, **chosen, **dict.fromkeys(inner, solver))
+            found += [] if wrapper is None else [wrapper]
+    return found
+
+
+def label(member: Member) -> str:
+    """E.g. AdaGradRDA-example-Hinge-L1."""
+    words = [type(member).__name__]
+    for _, spec, value in member.specs():
+        if spec.kind == "choice" and len(spec.options) > 1:
+            words.append(str(value))
+        elif spec.kind == "member":
+            words.append(label(value))
+    return "-".join(words)
+
+
+# ---- the sets --------------------------------------------------------------------------------
+def _facts(solver: Solver) -> set[Any]:
+    own = {(type(solver), n, v) for n, s, v in solver.specs() if s.kind == "choice"}
+    parts = {type(value) for _, value in solver.parts() if not isinstance(value, Solver)}
+    pairs = {(type(solver), type(v)) for _, v in solver.parts() if isinstance(v, Solver)}
+    return own | parts | pairs | {type(solver)}
+
+
+@cache
+def product() -> tuple[Solver, ...]:
+    """All allowed combinations, wrappers included."""
+    plain = plain_solvers()
+    return (*plain, *(outer for solver in plain for outer in wrapped(solver)))
+
+
+@cache
+def covering() -> tuple[Solver, ...]:
+    """Few solvers in which each solver, loss, regularizer and choice occurs.
+
+    Each wrapper occurs around each solver.
+    """
+    missing = set().union(*map(_facts, product()))
+    chosen: list[Solver] = []
+    while missing:
+        best = max(product(), key=lambda solver: len(_facts(solver) & missing))
+        chosen.append(best)
+        missing -= _facts(best)
+    return tuple(chosen)
+
+
+def every_solver(*extra: Solver) -> Any:
+    """Parametrize ``solver`` over the covering set; ``-m exhaustive`` runs the product."""
+    few = [*covering(), *extra]
+    rest = [solver for solver in product() if solver not in few]
+    marked = [pytest.param(s, id=label(s), marks=pytest.mark.exhaustive) for s in rest]
+    return pytest.mark.parametrize(
+        "solver", [*(pytest.param(s, id=label(s)) for s in few), *marked]
+    )
+
+
+def each(members: Any, name: str) -> Any:
+    """Parametrize an argument over members."""
+    return pytest.mark.parametrize(name, members, ids=label)
+
+
+# ---- data ------------------------------------------------------------------------------------
+def targets(loss: Loss, rng: np.random.Generator, shape: Any) -> np.ndarray:
+    """Random targets that suit the loss, float64."""
+    values = rng.normal(size=shape)
+    return np.where(values < 0, -1.0, 1.0) if loss.classification else values
+
+
+# ---- references ------------------------------------------------------------------------------
+ALIASES = {"NoRegularizer": "none"}
+
+
+def reference_name(member: Member, known: tuple[str, ...]) -> str | None:
+    """The name the NumPy references use for a class: SquaredHinge -> squared_hinge."""
+    squashed = {name.replace("_", ""): name for name in known}
+    own = type(member).__name__
+    return squashed.get(ALIASES.get(own, own).lower())
+
+
+def reference_loss(loss: Loss) -> tuple[str, float | None]:
+    """(name, parameter) for ``references.losses``."""
+    name = reference_name(loss, reference_losses.NAMES)
+    assert name is not None, missing(loss, "tests/references/losses.py (NAMES, value, slope)")
+    numbers = [float(leaf.value) for leaf in loss.numbers()]
+    return name, numbers[0] if numbers else None
+
+
+def reference_regularizer(member: Regularizer, d: int) -> tuple[str, dict[str, Any]]:
+    """(name, strengths) for ``references.regularizers`` over d coordinates."""
+    if isinstance(member, FreeIntercept):
+        name, strengths = reference_regularizer(member.inner, d - 1)
+        if name == "nonnegative":
+            name, strengths = "box", {"lower": 0.0, "upper": np.inf}
+        free = {"lower": -np.inf, "upper": np.inf}
+        return name, {
+            key: np.append(np.broadcast_to(value, (d - 1,)), free.get(key, 0.0))
+            for key, value in strengths.items()
+        }
+    name = reference_name(member, reference_regularizers.NAMES)
+    assert name is not None, missing(
+        member, "tests/references/regularizers.py (NAMES, penalty, prox_coordinate)"
+    )
+    return name, {leaf.name: np.asarray(leaf.value, float) for leaf in member.numbers()}
+
+
+def missing(member: Any, where: str) -> str:
+    """What to add for a member without a reference."""
+    name = member.__name__ if isinstance(member, type) else type(member).__name__
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return f"{name} has no NumPy reference: add {words!r} to {where}"
