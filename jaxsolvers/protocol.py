@@ -163,25 +163,29 @@ class Solver(Member):
         ``batch_size`` divides the number of rows. This slow form defines the meaning; a
         solver may override it with an equal faster one.
         """
-        rounds = block.target.shape[0] // batch_size
-
-        def pieces(array: Array) -> Array:
-            return array.reshape(rounds, batch_size, *array.shape[1:])
-
-        rows = Batch(
-            x=block.x.split(batch_size),
-            target=pieces(block.target),
-            weight=pieces(block.weight),
-            index=pieces(block.index),
-        )
 
         # Never the bound method itself: JAX caches traces by function, bound methods hash by the
         # address of their object, and a new solver may live where a freed one did.
         def one_round(state: State, batch: Batch) -> tuple[State, Info]:
             return self.update(state, batch)
 
-        state, infos = lax.scan(one_round, state, rows)
+        state, infos = lax.scan(one_round, state, split_rows(block, batch_size))
         return state, total(infos)
+
+
+def split_rows(block: Batch, k: int) -> Batch:
+    """The rows in consecutive groups of k along a new leading axis, for a scan over rounds."""
+
+    def pieces(array: Array) -> Array:
+        return array.reshape(-1, k, *array.shape[1:])
+
+    x, rest = block.x.split(k), (block.target, block.weight, block.index)
+    return Batch(x, *(pieces(array) for array in rest))
+
+
+def keep_where(condition: Array, after: State, before: State) -> State:
+    """``after`` where the () condition holds, else ``before``, leaf by leaf."""
+    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), after, before)
 
 
 def total(infos: Info) -> Info:

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 
 from jaxsolvers.losses import Hinge
 from jaxsolvers.members import Array, Number, choice, member, number, part
-from jaxsolvers.protocol import Entry, Problem
+from jaxsolvers.protocol import Entry, Problem, keep_where
 from jaxsolvers.regularizers.free_intercept import FreeIntercept
 from jaxsolvers.regularizers.separable import NoRegularizer
-from jaxsolvers.solvers.first_order import FirstOrder, unless_idle
+from jaxsolvers.solvers.first_order import FirstOrder
 
 __all__ = ["AdaGradFOBOS", "AdaGradRDA"]
 
@@ -181,7 +181,7 @@ class AdaGradFOBOS(_AdaGrad):
         moved = self.regularizer.solve(linear, metric, tau)
         current = jnp.where(metric > 0, moved, state.current)  # no history: keep the value
         after = AdaGradFOBOSState(state.t + rounds, current, accumulator)
-        return unless_idle(rounds, after, state)
+        return keep_where(jnp.asarray(rounds) > 0, after, state)
 
     def weights(self, state: AdaGradFOBOSState) -> Array:
         return state.current

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from jaxsolvers.members import Array, Number
@@ -64,8 +63,3 @@ class FirstOrder(Solver):
 
     def penalty(self, weights: Array) -> Array:
         return self.regularizer.value(weights)
-
-
-def unless_idle(rounds: Number, after: State, before: State) -> State:
-    """``after``, or ``before`` where no round was made."""
-    return jax.tree.map(lambda new, old: jnp.where(rounds > 0, new, old), after, before)

@@ -28,7 +28,17 @@ import jax
 import jax.numpy as jnp
 
 from jaxsolvers.members import Array
-from jaxsolvers.protocol import Batch, Entry, Info, Problem, Solver, all_finite, report
+from jaxsolvers.protocol import (
+    Batch,
+    Entry,
+    Info,
+    Problem,
+    Solver,
+    all_finite,
+    keep_where,
+    report,
+    split_rows,
+)
 from jaxsolvers.solvers.gram_sweep import (
     Carry,
     Rows,
@@ -122,6 +132,29 @@ class LinearStep(Solver):
         return self.scale(state.scalars) * state.vector
 
     def update(self, state: LinearStepState, batch: Batch) -> tuple[LinearStepState, Info]:
+        after, score, c = self._step(state, batch)
+        return self._checked(state, after, score, c, batch)
+
+    def sweep(
+        self, state: LinearStepState, block: Batch, batch_size: int = 1
+    ) -> tuple[LinearStepState, Info]:
+        if block.gram is not None:
+            state, _, info = self.averaged_sweep(state, block, batch_size, None)
+            return state, info
+
+        def step(
+            state: LinearStepState, batch: Batch
+        ) -> tuple[LinearStepState, tuple[Array, Array]]:
+            state, score, c = self._step(state, batch)
+            return state, (score, c)
+
+        # What need not be known round by round is looked at once per block.
+        after, (score, c) = jax.lax.scan(step, state, split_rows(block, batch_size))
+        rows = block.target.shape
+        return self._checked(state, after, score.reshape(rows), c.reshape(rows), block)
+
+    def _step(self, state: LinearStepState, batch: Batch) -> tuple[LinearStepState, Array, Array]:
+        """One round, and the score and coefficient of its rows."""
         x, square_norm, dual = batch.x, state.square_norm, state.dual
         raw = x.scores(state.vector)
         score = self.scale(state.scalars) * raw + self.intercept(state.scalars)
@@ -129,28 +162,29 @@ class LinearStep(Solver):
         scalars, b, c, own_dual = self.live_round(
             state.scalars, score, batch.target, batch.weight, x.square_norms(), own_dual
         )
-        finite = all_finite(batch.weight > 0, score, c)
-        b, c = jnp.where(finite, b, 1), jnp.where(finite, c, 0)
         vector = b * state.vector + x.pull_back(c)
         if square_norm is not None:
             exact = x.square_norm(vector)
             square_norm = grow(square_norm, b, c, raw, x.gram()) if exact is None else exact
-            finite = finite & jnp.isfinite(square_norm)
             square_norm, shrink = project(square_norm, self.radius(scalars))
-            vector = jnp.where(finite, shrink * vector, state.vector)
+            vector = shrink * vector
         if dual is not None:
             dual = dual.at[batch.index].set(own_dual, mode="drop")
-        info = report(self.loss, score, batch.target, batch.weight, finite)
-        after = LinearStepState(scalars, vector, square_norm, dual)
-        return self._unless_faulty(finite, after, state), info
+        return LinearStepState(scalars, vector, square_norm, dual), score, c
 
-    def sweep(
-        self, state: LinearStepState, block: Batch, batch_size: int = 1
+    def _checked(
+        self,
+        before: LinearStepState,
+        after: LinearStepState,
+        score: Array,
+        c: Array,
+        batch: Batch,
     ) -> tuple[LinearStepState, Info]:
-        if block.gram is None:
-            return super().sweep(state, block, batch_size)
-        state, _, info = self.averaged_sweep(state, block, batch_size, None)
-        return state, info
+        """``after`` with its Info, or ``before`` where the rounds left the floats."""
+        norms = () if after.square_norm is None else (after.square_norm,)
+        finite = all_finite(batch.weight > 0, score, c, *norms)
+        info = report(self.loss, score, batch.target, batch.weight, finite)
+        return keep_where(finite, after, before), info
 
     def averaged_sweep(
         self, state: LinearStepState, block: Batch, batch_size: int, running: Any
@@ -195,10 +229,12 @@ class LinearStep(Solver):
             )
             mean = kept_mean * running.value + span * state.vector + x.pull_back(weights)
             after = Running(mean, counts, running.rule)
-            running = jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, running)
+            running = keep_where(finite, after, running)
         info = report(self.loss, trace.score, block.target, block.weight, finite)
-        last = LinearStepState(carry.scalars, vector, square_norm, dual)
-        return self._unless_faulty(finite, last, state), running, info
+        # The vector was kept by its coefficients above: no pass over it is spent on the choice.
+        small = LinearStepState(carry.scalars, state.vector, square_norm, dual)
+        last = keep_where(finite, small, state)._replace(vector=vector)
+        return last, running, info
 
     def _mean_of_block(
         self, running: Running, trace: Trace, weight: Array, batch_size: int
@@ -231,17 +267,6 @@ class LinearStep(Solver):
         zero = jnp.zeros((), theta.dtype)
         first, after = jax.lax.scan(collect, zero, (theta, factor), reverse=True)
         return counts, kept[0], first, per_row(after, batch_size) * trace.coefficient
-
-    def _unless_faulty(
-        self, finite: Array, after: LinearStepState, before: LinearStepState
-    ) -> LinearStepState:
-        """``after`` with everything but the vector, already kept, reset where not finite."""
-        small = jax.tree.map(
-            lambda new, old: jnp.where(finite, new, old),
-            after._replace(vector=None),
-            before._replace(vector=None),
-        )
-        return small._replace(vector=after.vector)
 
     def live_round(
         self,
