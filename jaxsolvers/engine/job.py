@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
@@ -15,7 +16,8 @@ from jaxsolvers.engine.sharding import mesh_of, n_devices
 from jaxsolvers.engine.slabs import Slabs, next_power_of_two, slab_shape
 from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
 from jaxsolvers.engine.tile import Assignment, Plan, tile_size
-from jaxsolvers.protocol import Regularizer, Solver
+from jaxsolvers.members import Array
+from jaxsolvers.protocol import Loss, Regularizer, Solver
 
 INTERCEPTS = ("none", "column")
 BLOCK_ROWS = 128  # rows of a block unless asked otherwise
@@ -180,12 +182,12 @@ def _assign(
     # Positives first, then divided by the mean over live rows (which is 1 before).
     mean = (weight.sum() + (positive - 1) * positives) / live
     if targets.labels or solver.loss.classification:
-        ends = np.asarray(solver.loss.value_and_slope(jnp.zeros(2), jnp.array([1.0, -1.0]))[0])
+        of_positive, of_negative = _ends_at_zero(solver.loss.cast(dtype).for_rankers(n_rankers))
         share = positive * positives / (mean * live)
-        at_zero = share * ends[..., 0] + (1 - share) * ends[..., 1]
+        at_zero = share * np.asarray(of_positive) + (1 - share) * np.asarray(of_negative)
     else:
         values = jnp.asarray(targets.values, dtype)
-        losses = np.asarray(solver.loss.value_and_slope(jnp.zeros_like(values), values)[0])
+        losses = np.asarray(solver.loss.cast(dtype).value_and_slope(0 * values, values)[0])
         at_zero = np.full(n_rankers, (weight * losses).sum() / live)
     assignment = Assignment(
         np.arange(n_rankers, dtype=np.int32),
@@ -193,6 +195,20 @@ def _assign(
         (1 / mean).astype(dtype),
     )
     return assignment, np.full(n_rankers, live), at_zero
+
+
+@jax.jit
+def _ends_at_zero(loss: Loss) -> tuple[Array, Array]:
+    """l(0, +1) and l(0, -1) per ranker; () where the loss has no number of its own."""
+
+    def one(loss: Loss) -> tuple[Array, Array]:
+        dtype = jnp.result_type(float, *jax.tree.leaves(loss)[:1])
+        values, _ = loss.value_and_slope(jnp.zeros(2, dtype), jnp.array([1, -1], dtype))
+        return values[0], values[1]
+
+    if not jax.tree.leaves(loss):
+        return one(loss)
+    return jax.vmap(one, in_axes=(loss.ranker_axes(),))(loss)
 
 
 def check_solver(solver: Any) -> None:

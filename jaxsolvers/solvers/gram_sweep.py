@@ -294,7 +294,8 @@ def grow(square_norm: Array, b: Array, c: Array, raw: Array, inner: Array) -> Ar
 
 def project(square_norm: Array, radius: Array) -> tuple[Array, Array]:
     """The square norm after projection onto the ball, and the factor that leads there."""
-    outside = square_norm > radius * radius
+    # An overflowed norm stays: projected onto the ball it would be a silent 0.
+    outside = (square_norm > radius * radius) & jnp.isfinite(square_norm)
     length = jnp.sqrt(jnp.where(outside, square_norm, 1))
     return (
         jnp.where(outside, radius * radius, square_norm),

@@ -59,6 +59,16 @@ class Pegasos(LinearStep):
     project: bool = choice(False, True, default=False)
     bias: str = choice("none", default="none")
 
+    def validate(self, prefix: str = "") -> None:
+        super().validate(prefix)
+        if self.project and self.loss.classification:
+            at_zero, _ = self.loss.value_and_slope(jnp.zeros(1), jnp.ones(1))
+            if jnp.ndim(at_zero) == 1 and at_zero[0] == 0:
+                raise ValueError(
+                    f"{prefix}project must be False for {type(self.loss).__name__}: its loss "
+                    "at 0 is 0, which bounds no ball around the optimum"
+                )
+
     def start(self, problem: Problem, dtype: Any) -> PegasosScalars:
         at_zero = jnp.array(problem.loss_at_zero, dtype) if self.project else None
         return PegasosScalars(jnp.zeros((), jnp.int32), at_zero)
