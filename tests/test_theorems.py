@@ -126,8 +126,11 @@ REGULARIZERS: list[tuple[Any, str, dict[str, float]]] = [
 ]
 
 
-def domain(name: str, w: np.ndarray, lower: float = -np.inf, upper: float = np.inf, **_: float):  # noqa: ANN201
-    return np.clip(w, 0.0 if name == "nonnegative" else lower, upper)
+def domain(name: str, w: np.ndarray, strengths: dict[str, float]) -> np.ndarray:
+    """The nearest vector of the domain."""
+    if name == "nonnegative":
+        return np.maximum(w, 0)
+    return np.clip(w, strengths["lower"], strengths["upper"]) if name == "box" else w
 
 
 def penalties(name: str, w: np.ndarray, strengths: dict[str, float]) -> np.ndarray:
@@ -156,11 +159,9 @@ def test_adagrad_regret_is_within_its_bound(
     """
     X, y = streams(k)
     rda = form is js.AdaGradRDA
-    # |g| <= |x| for the hinge; some streams would leave a smaller delta without a bound
-    for eta, delta in (
-        ((0.3, np.abs(X).max()), (2.0, np.abs(X).max())) if rda else ((0.3, 0.01), (2.0, 1.0))
-    ):
-        make = partial(form, eta, float(delta), regularizer=regularizer)
+    largest = float(np.abs(X).max())  # |g| <= |x| for the hinge
+    for eta, delta in ((0.3, largest if rda else 0.01), (2.0, largest if rda else 1.0)):
+        make = partial(form, eta, delta, regularizer=regularizer)
         paths = weights_of(make(accumulate="example" if k == 1 else "batch"), X, y)
         for seed in range(SEEDS):
             w = paths[seed, :-1]
@@ -168,7 +169,7 @@ def test_adagrad_regret_is_within_its_bound(
             gamma = np.sqrt(np.cumsum(g * g, axis=0)).sum(axis=1)
             ours = hinge(w, X[seed], y[seed]) + penalties(name, w, strengths)
             for u in comparators(paths[seed], seed):
-                u = domain(name, u, **strengths)
+                u = domain(name, u, strengths)
                 theirs = hinge(u, X[seed], y[seed]) + penalties(name, u[None], strengths)
                 regret = np.cumsum(ours - theirs)
                 if rda:

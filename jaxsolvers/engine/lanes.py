@@ -95,7 +95,7 @@ class Result:
         """Take the rankers of a group, the first of which is ranker ``start``."""
         job, stop = self._job, start + group.size
         weights = tile_weights(group.solver, group.lanes.state, plan=job.plan)
-        weights, alive = _usable(weights, group.lanes.alive)
+        weights, alive = _usable(weights, group.lanes)
         self.alive[start:stop] = np.asarray(alive)[: group.size]
         if job.slabs.intercept:
             self.intercept[start:stop] = np.asarray(weights[: group.size, -1])
@@ -137,9 +137,14 @@ class Result:
 
 
 @jax.jit
-def _usable(weights: Array, alive: Array) -> tuple[Array, Array]:
-    """Weights with those of lost rankers at 0, and which rankers are sound."""
-    sound = alive & jnp.all(jnp.isfinite(weights), axis=1)
+def _usable(weights: Array, lanes: Lanes) -> tuple[Array, Array]:
+    """Weights with those of lost rankers at 0, and which rankers are sound.
+
+    The whole state must be finite: an accumulator at infinity would pass for a weight of 0.
+    """
+    sound = lanes.alive
+    for leaf in (weights, *jax.tree.leaves(lanes.state)):
+        sound = sound & jnp.all(jnp.isfinite(leaf).reshape(leaf.shape[0], -1), axis=1)
     return jnp.where(sound[:, None], weights, 0), sound
 
 

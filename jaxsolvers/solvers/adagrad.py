@@ -65,7 +65,8 @@ class AdaGradRDA(_AdaGrad):
         H_t = delta + sqrt(initial_accumulator + sum_{s<=t} g_s^2)    (coordinate by coordinate),
 
     (Duchi, Hazan, Singer, JMLR 2011, eq. 3 with the diagonal metric of Fig. 1). With an l1
-    regularizer the weights have exact zeros. A coordinate without any gradient keeps 0.
+    regularizer the weights have exact zeros. A coordinate without any gradient keeps 0. Gradients
+    beyond 1e19 or below 1e-19 leave float32 when squared: scale X.
 
     Args:
       learning_rate: eta, > 0.
@@ -130,7 +131,8 @@ class AdaGradFOBOS(_AdaGrad):
         H_t = delta + sqrt(initial_accumulator + sum_{s<=t} g_s^2)    (coordinate by coordinate),
 
     (Duchi, Hazan, Singer, JMLR 2011, eq. 4 with the diagonal metric of Fig. 1). A coordinate
-    without any gradient keeps its value.
+    without any gradient keeps its value. Gradients beyond 1e19 or below 1e-19 leave float32 when
+    squared: scale X.
 
     Args:
       learning_rate: eta, > 0.
