@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsolvers.checks import is_real
+
 Array = jax.Array
 Number = Any  # float, NumPy scalar or array; jax.Array, traced or not
 T = TypeVar("T")
@@ -36,6 +38,7 @@ class Spec:
     integer: bool = False
     rank: int = 0
     options: tuple[Any, ...] = ()
+    base: type | None = None  # of a part
 
     def accepted(self) -> str:
         """The accepted values in words, for error messages."""
@@ -92,9 +95,9 @@ def choice(*options: T, default: T) -> T:
     return dataclasses.field(default=default, metadata={_SPEC: spec})
 
 
-def part(*, default: Any = dataclasses.MISSING) -> Any:
-    """Declare a nested member: a loss, a regularizer or an inner solver."""
-    return dataclasses.field(default=default, metadata={_SPEC: Spec("member")})
+def part(base: type, *, default: Any = dataclasses.MISSING) -> Any:
+    """Declare a nested member of the kind ``base``: a loss, a regularizer or an inner solver."""
+    return dataclasses.field(default=default, metadata={_SPEC: Spec("member", base=base)})
 
 
 def register(cls: type[T], static: tuple[str, ...] = ()) -> type[T]:
@@ -219,6 +222,29 @@ class Member:
         """``in_axes`` for ``vmap`` over the rankers of :meth:`for_rankers`."""
         return self.map_numbers(lambda leaf: None if leaf.shared else 0)
 
+    def check_shapes(self, n_rankers: int | None, n_features: int) -> None:
+        """Check how many values each number has.
+
+        Args:
+          n_rankers: K, or None for a single ranker, which takes single numbers only.
+          n_features: d.
+
+        Raises:
+          ValueError: an array of another shape; the message names the field and the accepted
+            shapes.
+        """
+        for leaf in self.numbers():
+            shape, per_feature = tuple(np.shape(leaf.value)), (n_features,) * leaf.spec.rank
+            accepted: list[tuple[int, ...]] = [(), per_feature]
+            words = "a single number in fit" if n_rankers is None else "one number"
+            if leaf.spec.rank:
+                words += f", one per feature ({n_features})"
+            if n_rankers is not None:
+                accepted.append((n_rankers, *per_feature))
+                words += f" or one per class ({n_rankers})"
+            if shape not in accepted:
+                raise ValueError(f"{leaf.name} must be {words}, got an array of shape {shape}")
+
     def validate(self, prefix: str = "") -> None:
         """Check concrete numbers and choices; traced numbers are left alone.
 
@@ -228,11 +254,9 @@ class Member:
         """
         for name, spec, value in self.specs():
             if spec.kind == "member":
-                if not isinstance(value, Member):
-                    raise ValueError(
-                        f"{prefix}{name} must be a jaxsolvers object such as "
-                        f"js.losses.Hinge(), got {value!r}"
-                    )
+                if spec.base is not None and not isinstance(value, spec.base):
+                    kind = spec.base.__name__
+                    raise ValueError(f"{prefix}{name} must be a {kind} object, got {value!r}")
                 value.validate(f"{prefix}{name}.")
             elif spec.kind == "choice":
                 # `is`-like comparison by type as well: True must not pass for 1.
@@ -243,15 +267,10 @@ class Member:
 
 
 def _check_number(name: str, spec: Spec, value: Any) -> None:
-    try:
-        array = np.asarray(value)
-        ok = array.dtype != np.bool_ and np.issubdtype(array.dtype, np.number)
-        ok = ok or array.dtype.name == "bfloat16"
-        concrete = array.astype(np.float64) if ok else array
-    except (TypeError, ValueError):
-        ok = False
-    if not ok or np.iscomplexobj(concrete):
+    array = np.asarray(value)
+    if array.dtype == np.bool_ or not is_real(array.dtype):
         raise ValueError(f"{name} must be {spec.accepted()}, got {value!r}")
+    concrete = array.astype(np.float64)
     bad = spec.violated(concrete)
     if bad.any():
         where = "" if concrete.ndim == 0 else f" at index {tuple(map(int, np.argwhere(bad)[0]))}"

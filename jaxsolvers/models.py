@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsolvers.checks import check_integer, check_matrix
 from jaxsolvers.features import product
 from jaxsolvers.members import Array
 
@@ -19,7 +20,7 @@ _BLOCK_SCORES = 1 << 24  # scores computed at a time where only a part of them i
 _LARGEST_BLOCK = 4096  # rows
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class LinearModel:
     """One linear ranker, or K of them.
 
@@ -110,11 +111,8 @@ class LinearModel:
         """
         if self.coef.ndim == 1:
             raise ValueError("top_k needs one ranker per class, this model has a single one")
-        n_rankers = self.coef.shape[0]
-        whole = isinstance(k, (int, np.integer)) and not isinstance(k, (bool, np.bool_))
-        if not whole or not 1 <= k <= n_rankers:
-            raise ValueError(f"k must be an integer in 1 ... {n_rankers}, got {k!r}")
-        found = [_top(s, k=int(k)) for s in self._blocks(X, self.coef, self.intercept)]
+        k = check_integer(k, "k", 1, self.coef.shape[0])
+        found = [_top(s, k=k) for s in self._blocks(X, self.coef, self.intercept)]
         scores, indices = zip(*found, strict=True)
         return jnp.concatenate(indices), jnp.concatenate(scores)
 
@@ -122,31 +120,31 @@ class LinearModel:
         if self.coef.ndim == 1 or self.classes is None:
             raise ValueError("classes: this model has a single ranker, there is nothing to choose")
         known = {label: i for i, label in enumerate(self.classes.tolist())}
-        try:
-            return np.array([known[label] for label in np.asarray(classes).tolist()], np.int32)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"classes: {error} is not a class of this model") from None
+        wanted = np.asarray(classes)
+        if wanted.ndim != 1:
+            raise ValueError(f"classes must be a list of classes of this model, got {classes!r}")
+        unknown = [label for label in wanted.tolist() if label not in known]
+        if unknown:
+            raise ValueError(f"classes: {unknown[0]!r} is not a class of this model")
+        return np.array([known[label] for label in wanted.tolist()], np.int32)
 
     def _blocks(self, X: Any, coef: Any, intercept: Any) -> Any:
         """Yield the scores of consecutive rows, computed in few shapes whatever n is."""
-        if hasattr(X, "tocsr"):
-            raise ValueError(f"X must be a dense array, got {type(X).__name__}")
-        X = X if isinstance(X, jax.Array) else np.asarray(X)
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise ValueError(
-                f"X must have shape (n, {self.n_features}), the features of training, got {X.shape}"
-            )
-        n, dtype = X.shape[0], jnp.asarray(coef).dtype
-        width = max(1, coef.size // max(1, self.n_features))
-        most = min(_LARGEST_BLOCK, max(1, _BLOCK_SCORES // width))
+        X = check_matrix(X, self.n_features)
         coef, intercept = jnp.asarray(coef), jnp.asarray(intercept)
         device = min(coef.devices(), key=lambda device: device.id)
-        for start in range(0, max(n, 1), most):
-            piece = np.asarray(X[start : start + most])
-            padded = np.zeros((min(most, 1 << max(len(piece) - 1, 0).bit_length()), X.shape[1]))
-            padded = padded.astype(dtype)
-            padded[: len(piece)] = piece
-            yield _scores(coef, intercept, jax.device_put(padded, device))[: len(piece)]
+        most = min(_LARGEST_BLOCK, max(1, _BLOCK_SCORES * self.n_features // max(1, coef.size)))
+        for start in range(0, max(X.shape[0], 1), most):
+            piece = X[start : start + most]
+            count = piece.shape[0]
+            shape = (min(most, 1 << max(count - 1, 0).bit_length()), X.shape[1])
+            if isinstance(piece, jax.Array):
+                padding = ((0, shape[0] - count), (0, 0))
+                padded: Any = jnp.pad(piece.astype(coef.dtype), padding)
+            else:
+                padded = np.zeros(shape, coef.dtype)
+                padded[:count] = piece
+            yield _scores(coef, intercept, jax.device_put(padded, device))[:count]
 
 
 @jax.jit
@@ -162,5 +160,6 @@ def _best(scores: Array) -> Array:
 
 @partial(jax.jit, static_argnames="k")
 def _top(scores: Array, *, k: int) -> tuple[Array, Array]:
-    values, indices = jax.lax.top_k(scores, k)
+    # -0 ranks below 0 there, but the two are a tie.
+    values, indices = jax.lax.top_k(jnp.where(scores == 0, 0, scores), k)
     return values, indices.astype(jnp.int32)

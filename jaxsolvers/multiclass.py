@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jax.sharding import Mesh
 
+from jaxsolvers import checks
 from jaxsolvers.engine import inputs
 from jaxsolvers.engine.job import Options, Targets, check_solver
 from jaxsolvers.engine.run import Fit, train
@@ -23,7 +24,7 @@ def fit_one_vs_rest(
     y: Any,
     *,
     classes: Any = None,
-    positive_weight: Any = 1.0,
+    positive_weight: Any = None,
     chunk_size: int | None = None,
     epochs: int = 1,
     batch_size: int | None = None,
@@ -49,7 +50,7 @@ def fit_one_vs_rest(
       classes: the labels in the order of the rankers; sorted labels of y by default. Labels
         without a row are allowed, rows with other labels are not.
       positive_weight: factor on the weight of a ranker's positive rows, > 0; one number or one
-        per ranker (K,).
+        per ranker (K,). 1 by default, or the state's.
       chunk_size: rankers trained at a time, to bound memory; rounded up to whole tiles. The
         result then lies on the host. All at once by default.
       epochs, batch_size, order, key, sample_weight, intercept, state, block_size, mesh,
@@ -71,24 +72,26 @@ def fit_one_vs_rest(
       ((3, 3), ['ant', 'bee', 'cat'])
     """
     options = Options(
-        epochs, batch_size, order, key, sample_weight, intercept, state, block_size, chunk_size,
-        mesh, progress,
-    )  # fmt: skip
+        epochs=epochs,
+        batch_size=batch_size,
+        order=order,
+        key=key,
+        sample_weight=sample_weight,
+        intercept=intercept,
+        positive_weight=positive_weight,
+        state=state,
+        block_size=block_size,
+        chunk_size=chunk_size,
+        mesh=mesh,
+        progress=progress,
+    )
     check_solver(solver)
     examples = inputs.check_examples(X)
-    labels = inputs.check_labels(y, examples.n)
-    if classes is None and state is not None and state.settings.classes is not None:
-        classes = np.array(state.settings.classes, labels.dtype)
-    found, codes = _codes(labels, classes)
+    labels = checks.check_labels(y, examples.n)
+    found, codes = _codes(labels, options.known_classes() if classes is None else classes)
     n_rankers = len(found)
-    for leaf in solver.numbers():
-        shape = np.shape(leaf.value)
-        if len(shape) > leaf.spec.rank and shape[0] != n_rankers:
-            raise ValueError(
-                f"{leaf.name} must be one number or one per class ({n_rankers}), "
-                f"got an array of shape {shape}"
-            )
-    weight = _positive_weight(positive_weight, n_rankers)
+    solver.check_shapes(n_rankers, examples.d)
+    weight = _positive_weight(options.resumed("positive_weight", 1.0), n_rankers)
     targets = Targets(codes, True, n_rankers, found, weight)
     coef, intercepts, after, history = train(solver, examples, targets, options)
     return Fit(LinearModel(coef, intercepts, found), after, history)
@@ -120,10 +123,7 @@ def _codes(labels: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _positive_weight(value: Any, n_rankers: int) -> np.ndarray:
-    try:
-        weight = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"positive_weight must be a number > 0, got {value!r}") from None
+    weight = checks.check_reals(value, "positive_weight", "be a finite number > 0")
     if weight.shape not in ((), (n_rankers,)):
         raise ValueError(
             f"positive_weight must be one number or one per class ({n_rankers}), "
@@ -131,4 +131,4 @@ def _positive_weight(value: Any, n_rankers: int) -> np.ndarray:
         )
     if not (np.isfinite(weight) & (weight > 0)).all():
         raise ValueError(f"positive_weight must be finite and > 0, got {value!r}")
-    return np.broadcast_to(weight, (n_rankers,)).copy()
+    return weight

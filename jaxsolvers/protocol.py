@@ -49,6 +49,16 @@ class Info(NamedTuple):
     violations: Array  # () live rows whose loss has a slope
     finite: Array  # () bool: every score and coefficient of a live row was finite
 
+    def plus(self, other: Info) -> Info:
+        """Both together: sums add up, ``finite`` holds where it holds in both."""
+        return Info(
+            weight=self.weight + other.weight,
+            loss=self.loss + other.loss,
+            mistakes=self.mistakes + other.mistakes,
+            violations=self.violations + other.violations,
+            finite=self.finite & other.finite,
+        )
+
 
 class Loss(Member):
     """A loss l(z, y) of one score z and one target y, convex in z.
@@ -171,6 +181,43 @@ class Solver(Member):
 
         state, infos = lax.scan(one_round, state, split_rows(block, batch_size))
         return state, total(infos)
+
+    def averaged_sweep(
+        self, state: State, block: Batch, batch_size: int, running: Running
+    ) -> tuple[State, Running, Info]:
+        """``sweep`` with an average of the iterates carried along; this form defines it."""
+
+        def one_round(
+            carry: tuple[State, Running], batch: Batch
+        ) -> tuple[tuple[State, Running], Info]:
+            state, running = carry
+            weights = self.weights(state)
+            state, info = self.update(state, batch)
+            rounds = jnp.where(info.finite, self.rounds(batch.weight), 0)
+            return (state, running.take(weights, batch.weight, rounds)), info
+
+        rows = split_rows(block, batch_size)
+        (state, running), infos = lax.scan(one_round, (state, running), rows)
+        return state, running, total(infos)
+
+
+class Running(NamedTuple):
+    """An average of the iterates carried through a sweep: ``value <- keep value + add w``.
+
+    ``rule.weigh(counts, weight, rounds) -> (counts, keep, add)`` says by how much, given the
+    round's row weights; ``counts`` is whatever the rule must remember.
+    """
+
+    value: Array  # (d,)
+    counts: Any
+    rule: Any
+
+    def take(self, weights: Array, weight: Array, rounds: Array) -> Running:
+        """The average after a batch of ``rounds`` rounds made at ``weights``."""
+        counts, keep, add = self.rule.weigh(self.counts, weight, rounds)
+        # With nothing to add the average stays as it is, to the bit.
+        value = jnp.where(add > 0, keep * self.value + add * weights, self.value)
+        return Running(value, counts, self.rule)
 
 
 def split_rows(block: Batch, k: int) -> Batch:

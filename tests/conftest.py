@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -30,3 +31,10 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def x64() -> bool:
     return bool(jax.config.jax_enable_x64)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _free_programs() -> Iterator[None]:
+    """Compiled programs of a module are dropped with it: a worker would hold gigabytes."""
+    yield
+    jax.clear_caches()

@@ -26,8 +26,8 @@ from jaxsolvers.protocol import Loss, Regularizer, Solver
 from jaxsolvers.regularizers.free_intercept import FreeIntercept
 
 HOMES = ("jaxsolvers.solvers", "jaxsolvers.losses", "jaxsolvers.regularizers")
-PARTS = {"loss": Loss, "regularizer": Regularizer, "inner": Regularizer, "solver": Solver}
 NUMBERS = (0.3, -0.3, 0.6, 1.0, 2.0, 0.0, -1.0)
+STRENGTHS = (0.02, -0.3, 0.05, 0.6, 1.0, 0.0)  # of regularizers: most weights must survive
 INTEGERS = (3, 1, 2, 0)
 
 
@@ -59,12 +59,9 @@ def specs(cls: type) -> dict[str, Spec]:
     return {f.name: f.metadata["jaxsolvers"] for f in dataclasses.fields(cls)}
 
 
-def part_fields(cls: type) -> dict[str, type]:
+def part_fields(cls: type) -> dict[str, type | None]:
     """Names of the nested members, with the base of what fits there."""
-    names = [name for name, spec in specs(cls).items() if spec.kind == "member"]
-    for name in names:
-        assert name in PARTS, f"{cls.__name__}.{name}: say in members.PARTS what fits there"
-    return {name: PARTS[name] for name in names}
+    return {name: spec.base for name, spec in specs(cls).items() if spec.kind == "member"}
 
 
 def choices(cls: type) -> list[dict[str, Any]]:
@@ -92,7 +89,8 @@ def with_numbers(cls: type, **fixed: Any) -> Any:
     open_ = {n: s for n, s in specs(cls).items() if s.kind == "number" and n not in fixed}
 
     def candidates(at: int, spec: Spec) -> list[Any]:
-        values = INTEGERS if spec.integer else NUMBERS[at:] + NUMBERS[:at]
+        numbers = STRENGTHS if issubclass(cls, Regularizer) else NUMBERS
+        values = INTEGERS if spec.integer else numbers[at:] + numbers[:at]
         return [v for v in values if not spec.violated(np.asarray(v, float))]
 
     lists = [candidates(at, spec) for at, spec in enumerate(open_.values())]
@@ -126,7 +124,7 @@ def losses() -> tuple[Loss, ...]:
 @cache
 def regularizers() -> tuple[Regularizer, ...]:
     """Every regularizer with example numbers; wrappers hold an elastic net."""
-    inner = jaxsolvers.regularizers.ElasticNet(0.1, 0.2)
+    inner = jaxsolvers.regularizers.ElasticNet(0.02, 0.1)
     return tuple(_example(cls, inner) for cls in discover(Regularizer))
 
 

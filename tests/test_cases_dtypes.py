@@ -145,10 +145,8 @@ def test_float32_rows_are_never_copied_to_float64_case_025(monkeypatch):
 
 
 def test_low_precision_rows_do_not_stall_the_accumulators_case_026():
-    # bfloat16 stops at 256 equal increments of 1, float16 at 2048.
-    for dtype, rounds in ((jnp.bfloat16, 600), (np.float16, 3000)):
-        rows = np.ones((rounds, 1), np.float32).astype(dtype)
-        y = np.where(np.arange(rounds) == 0, -1, 1)
-        solver = js.AdaGradFOBOS(1e-6)
-        fit = js.fit(solver, rows, y, order="cyclic", batch_size=200)
-        np.testing.assert_array_equal(fit.state.solver_state.accumulator, [rounds])
+    # bfloat16 stops at 256 equal increments of 1.
+    rows = np.ones((600, 1), jnp.bfloat16)
+    y = np.where(np.arange(600) == 0, -1, 1)
+    fit = js.fit(js.AdaGradFOBOS(1e-6), rows, y, order="cyclic", batch_size=200)
+    np.testing.assert_array_equal(fit.state.solver_state.accumulator, [600])

@@ -70,8 +70,13 @@ def test_no_rows_to_predict_give_no_labels_case_113(labels):
         assert found.shape == (0,) and found.dtype == y.dtype
         assert model.decision_function(empty).shape == (0, n_classes)
         assert [part.shape for part in model.top_k(empty, 2)] == [(0, 2), (0, 2)]
-    binary = js.fit(js.Pegasos(0.1), X, y == y[0]).model
-    assert binary.predict(empty).shape == binary.decision_function(empty).shape == (0,)
-    assert binary.predict(empty).dtype == bool
-    regression = js.fit(js.Pegasos(0.1, loss=js.losses.Squared()), X, np.arange(6.0)).model
-    assert regression.predict(empty).shape == (0,) and regression.predict(empty).dtype == F
+
+
+def test_no_rows_to_predict_give_no_answers_of_a_single_ranker_case_113():
+    for solver, y, dtype in (
+        (js.Pegasos(0.1), X[:, 0] > 0, bool),
+        (js.Pegasos(0.1, loss=js.losses.Squared()), np.arange(6.0), F),
+    ):
+        model, empty = js.fit(solver, X, y).model, np.zeros((0, 2), F)
+        assert model.predict(empty).shape == model.decision_function(empty).shape == (0,)
+        assert model.predict(empty).dtype == dtype

@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 from tolerances import assert_bitwise
 
 import jaxsolvers as js
-from jaxsolvers.engine import inputs
+from jaxsolvers import checks
 from jaxsolvers.engine.tile import advance, begin
 
 F = jnp.result_type(float)
@@ -71,13 +71,13 @@ def test_rows_that_are_not_finite(front, kind, bad):
 
 
 def test_rows_that_are_not_finite_in_a_later_piece_of_the_check(monkeypatch):
-    monkeypatch.setattr(inputs, "_CHECK_ROWS", 6)
+    monkeypatch.setattr(checks, "_CHECK_ENTRIES", 6)
     rows = X.copy()
     rows[5, 2] = np.nan
     refuse(r"^X must be finite, got nan at \(5, 2\)", X=rows)
     huge = np.full_like(X, np.sqrt(np.finfo(F).max))  # their squares overflow, they do not
-    inputs.check_finite(huge, "X")
-    inputs.check_finite(jnp.asarray(huge), "X")
+    checks.check_finite(huge, "X")
+    checks.check_finite(jnp.asarray(huge), "X")
 
 
 NOT_MATRICES = {

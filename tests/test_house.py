@@ -27,6 +27,7 @@ MODULES = sorted(
 
 # A layer imports itself and the layers before it, never the ones after it.
 LAYERS = [
+    {"checks"},
     {"members"},
     {"protocol"},
     {"features"},

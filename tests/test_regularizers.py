@@ -30,8 +30,10 @@ def variants() -> list[Regularizer]:
         *found,
         *(members.other_numbers(member) for member in found if list(member.numbers())),
         js.regularizers.L1(0.0),
+        js.regularizers.ElasticNet(0.5, 0.7),
         js.regularizers.ElasticNet(0.0, 0.5),
         js.regularizers.Box(LOWER, UPPER),
+        js.regularizers.Box(0.3, 0.7),
         FreeIntercept(js.regularizers.Box(-np.inf, 0.5)),
     ]
 

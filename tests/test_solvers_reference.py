@@ -149,16 +149,15 @@ def clear_stream(solver: Solver, k: int) -> tuple[Data, Any, Fields]:
 
 
 @jax.jit
-def trajectories(solvers: list[Solver], problem: Problem, rounds: Batch) -> Any:
-    """States, weights and Infos after each round, from one scan for all the solvers."""
+def trajectory(solver: Solver, problem: Problem, rounds: Batch) -> Any:
+    """State, weights, weights of the solver in a wrapper, and Info after each round, in a scan."""
 
-    def one_round(states: list[Any], batch: Batch) -> Any:
-        after = [s.update(state, batch) for s, state in zip(solvers, states, strict=True)]
-        states = [state for state, _ in after]
-        weights = [s.weights(state) for s, state in zip(solvers, states, strict=True)]
-        return states, (states, weights, after[0][1])
+    def one_round(state: Any, batch: Batch) -> Any:
+        state, info = solver.update(state, batch)
+        inner = solver.solver.weights(state.inner) if hasattr(solver, "solver") else None
+        return state, (state, solver.weights(state), inner, info)
 
-    return jax.lax.scan(one_round, [s.init(problem, FLOAT) for s in solvers], rounds)[1]
+    return jax.lax.scan(one_round, solver.init(problem, FLOAT), rounds)[1]
 
 
 def check_fields(state: Any, fields: Fields) -> None:
@@ -166,34 +165,60 @@ def check_fields(state: Any, fields: Fields) -> None:
         assert_close(attrgetter(name)(state), np.array(expected), "reference", name=name)
 
 
+def check_rounds(solver: Solver, wrapper: Any, k: int) -> None:
+    """The solver, and a wrapper with it in its place, against the reference after every round."""
+    data, run, fields = clear_stream(solver, k)
+    name, parameter = members.reference_loss(solver.loss)
+    at_zero = reference_losses.value_at_zero(name, data.y, parameter, data.weight)
+    live = data.weight.sum()
+    problem = Problem((D,), N, jnp.asarray(live, FLOAT), jnp.asarray(at_zero, FLOAT))
+    x, y, weight = (jnp.asarray(a, FLOAT)[data.index] for a in data[:3])
+    rounds = Batch(Dense(x), y, weight, jnp.asarray(data.index, jnp.int32))
+    states, weights, inner, info = trajectory((wrapper or solver).cast(FLOAT), problem, rounds)
+
+    if wrapper is not None:
+        expected, counters = WRAPPERS[type(wrapper).__name__](wrapper, run)
+        check_fields(states, counters)
+        assert_close(weights, np.array(expected), "reference", name="averaged weights")
+        states, weights = states.inner, inner
+    check_fields(states, fields)
+    assert_close(weights, np.array(run.w), "reference", name="weights")
+    assert_close(info.weight, np.array(run.weight), "reference", name="Info.weight")
+    assert_close(info.loss, np.array(run.loss), "reference", name="Info.loss")
+    mistakes = np.array(run.mistakes) * float(solver.loss.classification)
+    np.testing.assert_array_equal(info.mistakes, mistakes)
+    np.testing.assert_array_equal(info.violations, run.violations)
+    assert np.asarray(info.finite).all()
+
+
 @pytest.mark.parametrize("k", [1, 7])
 @members.each(members.plain_solvers(), "solver")
 def test_every_round_equals_the_numpy_loop(solver: Solver, k: int) -> None:
+    """Within a wrapper, whose kinds alternate: each meets every combination at one k."""
+    at = members.plain_solvers().index(solver) + (k == 1)
     for plain in (solver, members.other_numbers(solver)):
-        data, run, fields = clear_stream(plain, k)
-        name, parameter = members.reference_loss(plain.loss)
-        at_zero = reference_losses.value_at_zero(name, data.y, parameter, data.weight)
-        problem = Problem(
-            (D,), N, jnp.asarray(data.weight.sum(), FLOAT), jnp.asarray(at_zero, FLOAT)
-        )
-        x, y, weight = (jnp.asarray(a, FLOAT)[data.index] for a in data[:3])
-        rounds = Batch(Dense(x), y, weight, jnp.asarray(data.index, jnp.int32))
-        wrappers = members.wrapped(plain)
-        solvers = [s.cast(FLOAT) for s in (plain, *wrappers)]
-        states, weights, info = trajectories(solvers, problem, rounds)
+        kinds = members.wrapped(plain)
+        check_rounds(plain, kinds[at % len(kinds)] if kinds else None, k)
+    trajectory.clear_cache()  # no other test runs this program
 
-        check_fields(states[0], fields)
-        assert_close(weights[0], np.array(run.w), "reference", name="weights")
-        assert_close(info.weight, np.array(run.weight), "reference", name="Info.weight")
-        assert_close(info.loss, np.array(run.loss), "reference", name="Info.loss")
-        mistakes = np.array(run.mistakes) * float(plain.loss.classification)
-        np.testing.assert_array_equal(info.mistakes, mistakes)
-        np.testing.assert_array_equal(info.violations, run.violations)
-        assert np.asarray(info.finite).all()
-        for wrapper, state, mean in zip(wrappers, states[1:], weights[1:], strict=True):
-            expected, counters = WRAPPERS[type(wrapper).__name__](wrapper, run)
-            check_fields(state, counters)
-            assert_close(mean, np.array(expected), "reference", name=members.label(wrapper))
+
+@members.every_solver()
+def test_every_round_of_a_covering_set_equals_the_numpy_loop(solver: Solver) -> None:
+    """Solvers by themselves; wrappers where the others did not have them."""
+    for k in (1, 7):
+        inner = getattr(solver, "solver", None)
+        check_rounds(*((solver, None) if inner is None else (inner, solver)), k)
+
+
+@members.each(members.regularizers(), "regularizer")
+def test_the_mirror_form_keeps_a_coordinate_without_history(regularizer: Any) -> None:
+    """It is out of the problem: no step and no regularizer touches it."""
+    solver = js.AdaGradFOBOS(0.3, regularizer=regularizer).cast(FLOAT)
+    state = solver.init(Problem((D,), N), FLOAT)
+    state = state._replace(current=jnp.full(D, 0.04, FLOAT))
+    gradient = jnp.asarray([0.0, 0.2, 0.0, -0.1, 0.0], FLOAT)
+    after = solver.weights(solver.absorb(state, gradient, rounds=jnp.int32(1)))
+    assert np.flatnonzero(after == state.current).tolist() == [0, 2, 4]
 
 
 # ---- through the engine ------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from jaxsolvers import checks
 from jaxsolvers.engine import inputs
 from jaxsolvers.engine.order import ORDERS, key_words
 from jaxsolvers.engine.sharding import mesh_of, n_devices
@@ -25,7 +26,7 @@ GRAM_BATCH = 32  # batches of at least so many rows are matrix products by thems
 GRAM_RANKERS = 16  # on a CPU so many rankers or fewer run faster row by row
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Targets:
     """What each ranker is to learn."""
 
@@ -33,10 +34,10 @@ class Targets:
     labels: bool
     n_rankers: int
     classes: np.ndarray | None  # as LinearModel.classes
-    positive_weight: np.ndarray  # (K,)
+    positive_weight: np.ndarray  # () or (K,)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Options:
     """Arguments of a fit; None means the default, or the state's in a continued run."""
 
@@ -46,11 +47,25 @@ class Options:
     key: Any = None
     sample_weight: Any = None
     intercept: str | None = None
+    positive_weight: Any = None
     state: TrainState | None = None
     block_size: int | None = None
     chunk_size: int | None = None
     mesh: Mesh | None = None
     progress: bool = False
+
+    def __post_init__(self) -> None:
+        if self.state is not None and not isinstance(self.state, TrainState):
+            raise ValueError(
+                f"state must be the state of an earlier fit, got {type(self.state).__name__}"
+            )
+
+    def known_classes(self) -> np.ndarray | None:
+        """The labels of a continued run, in their own dtype."""
+        if self.state is None or self.state.settings.classes is None:
+            return None
+        settings = self.state.settings
+        return np.array(settings.classes, np.dtype(settings.label_dtype))
 
     def resumed(self, name: str, default: Any) -> Any:
         """The argument as given, else the state's, else the default."""
@@ -83,16 +98,14 @@ def prepare(
     """Check and complete all arguments; returns the job and the number of rankers per chunk."""
     n, n_rankers = examples.n, targets.n_rankers
     before = options.state
-    if before is not None and not isinstance(before, TrainState):
-        raise ValueError(f"state must be the state of an earlier fit, got {type(before).__name__}")
-    epochs = inputs.check_integer(options.epochs, "epochs")
-    batch_size = inputs.check_integer(options.resumed("batch_size", 1), "batch_size")
+    epochs = checks.check_integer(options.epochs, "epochs")
+    batch_size = checks.check_integer(options.resumed("batch_size", 1), "batch_size")
     if batch_size > n:
         raise ValueError(f"batch_size must be at most the number of rows {n}, got {batch_size}")
     if solver.single_row and batch_size > 1:
         raise ValueError(f"batch_size must be 1 for {type(solver).__name__}, got {batch_size}")
-    order = inputs.check_option(options.resumed("order", "permutation"), "order", ORDERS)
-    intercept = inputs.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
+    order = checks.check_option(options.resumed("order", "permutation"), "order", ORDERS)
+    intercept = checks.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
     if before is None:
         words = key_words(0 if options.key is None else options.key)
         first = 0
@@ -100,7 +113,7 @@ def prepare(
         words, first = np.asarray(before.key_data), int(before.epoch)
         if options.key is not None and not np.array_equal(key_words(options.key), words):
             raise ValueError(f"state was made with another key, got key = {options.key!r}")
-    if (first + epochs) * n > inputs.MAX_COUNT:
+    if (first + epochs) * n > checks.MAX_COUNT:
         raise ValueError(
             f"epochs must keep the counter of rounds below 2^31, got {first + epochs} x {n} rows"
         )
@@ -111,21 +124,27 @@ def prepare(
     wide = platform != "cpu" or tile > GRAM_RANKERS
     gram = solver.gram and wide and batch_size < GRAM_BATCH
     block = _block_rows(options, batch_size, n)
+    with np.errstate(over="ignore", under="ignore"):
+        numbers = solver.cast(examples.dtype)
+    numbers.validate()  # again: 1e-60 is 0 in float32
     settings = Settings(
-        solver=describe(solver),
+        solver=describe(numbers),
         batch_size=batch_size,
         order=order,
         intercept=intercept,
         block_size=block,
+        tile=tile,
+        positive_weight=_hashable(targets.positive_weight),
         n_features=examples.d,
         n_rankers=n_rankers,
         dtype=examples.dtype.name,
         classes=None if targets.classes is None else tuple(targets.classes.tolist()),
+        label_dtype="" if targets.classes is None else targets.classes.dtype.str,
     )
     if before is not None:
         check_continues(before.settings, settings)
-    ready = solver.free_intercept() if intercept == "column" else solver
-    ready = ready.cast(examples.dtype).for_rankers(n_rankers)
+    ready = numbers.free_intercept() if intercept == "column" else numbers
+    ready = ready.for_rankers(n_rankers)
     width = examples.d + (intercept == "column")
     slabs = Slabs(
         examples,
@@ -153,9 +172,13 @@ def prepare(
     )
     chunk = n_rankers
     if options.chunk_size is not None:
-        chunk = inputs.check_integer(options.chunk_size, "chunk_size")
+        chunk = checks.check_integer(options.chunk_size, "chunk_size")
         chunk = -(-chunk // job.group) * job.group
     return job, chunk
+
+
+def _hashable(weight: np.ndarray) -> float | tuple[float, ...]:
+    return float(weight) if weight.ndim == 0 else tuple(weight.tolist())
 
 
 def _block_rows(options: Options, batch_size: int, n: int) -> int:
@@ -165,7 +188,7 @@ def _block_rows(options: Options, batch_size: int, n: int) -> int:
         rounds = max(1, BLOCK_ROWS // batch_size)
         rounds = min(rounds, next_power_of_two(-(-n // batch_size)))
     else:
-        rounds = -(-inputs.check_integer(wanted, "block_size") // batch_size)
+        rounds = -(-checks.check_integer(wanted, "block_size") // batch_size)
     return rounds * batch_size
 
 
@@ -173,7 +196,8 @@ def _assign(
     solver: Solver, targets: Targets, weight: np.ndarray, dtype: Any
 ) -> tuple[Assignment, np.ndarray, np.ndarray]:
     """Per ranker: its class and weight factors, the total weight, and l(0)."""
-    n_rankers, positive = targets.n_rankers, targets.positive_weight
+    n_rankers = targets.n_rankers
+    positive = np.broadcast_to(targets.positive_weight, (n_rankers,))
     live = float((weight > 0).sum())
     if targets.labels:
         positives = np.bincount(targets.values, weights=weight, minlength=n_rankers)

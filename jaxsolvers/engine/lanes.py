@@ -73,7 +73,8 @@ def _restored(fresh: Lanes, job: Job, before: TrainState, start: int) -> Lanes:
 
 def _shards(array: Array) -> list[Array]:
     """The pieces of an array over the devices, in order, each on its own device."""
-    shards = sorted(array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
+    own = [shard for shard in array.addressable_shards if shard.replica_id == 0]
+    shards = sorted(own, key=lambda shard: shard.index[0].start or 0)
     return [shard.data for shard in shards]
 
 

@@ -12,8 +12,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsolvers.members import Array
-
 ORDERS = ("permutation", "uniform", "cyclic")
 ORDER_STREAM = 0  # word of the counter that keeps an epoch's order apart from other draws
 
@@ -60,8 +58,3 @@ def epoch_order(order: str, n: int, words: np.ndarray, epoch: int) -> np.ndarray
         return np.argsort(bits, kind="stable")
     # The upper 53 bits as a fraction: exact in float64, bias below n 2^-53.
     return ((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 * n).astype(np.int64)
-
-
-def as_key(words: np.ndarray) -> Array:
-    """Key words as a device array, for a state."""
-    return jax.numpy.asarray(words, jax.numpy.uint32)

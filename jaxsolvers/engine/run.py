@@ -8,10 +8,10 @@ import warnings
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from jaxsolvers import checks
 from jaxsolvers.engine import inputs
 from jaxsolvers.engine.job import Job, Options, Targets, check_solver, prepare
 from jaxsolvers.engine.lanes import Result, open_group
@@ -92,20 +92,22 @@ def fit(
       ['yes', 'yes', 'no', 'no']
     """
     options = Options(
-        epochs, batch_size, order, key, sample_weight, intercept, state, block_size, None, mesh,
-        progress,
-    )  # fmt: skip
+        epochs=epochs,
+        batch_size=batch_size,
+        order=order,
+        key=key,
+        sample_weight=sample_weight,
+        intercept=intercept,
+        state=state,
+        block_size=block_size,
+        mesh=mesh,
+        progress=progress,
+    )
     check_solver(solver)
-    for leaf in solver.numbers():
-        if np.ndim(leaf.value) > leaf.spec.rank:
-            raise ValueError(
-                f"{leaf.name} must be a single number in fit, got an array of shape "
-                f"{np.shape(leaf.value)}"
-            )
     examples = inputs.check_examples(X)
-    known = None if state is None else state.settings.classes
-    values, classes = _binary_targets(solver, y, examples.n, known)
-    targets = Targets(values, False, 1, classes, np.ones(1))
+    solver.check_shapes(None, examples.d)
+    values, classes = _binary_targets(solver, y, examples, options.known_classes())
+    targets = Targets(values, False, 1, classes, np.ones(()))
     coef, intercepts, after, history = train(solver, examples, targets, options)
     (tile,) = after.solver_state
     alone = jax.tree.map(lambda leaf: leaf[0], (tile, after.alive))
@@ -116,23 +118,25 @@ def fit(
 
 
 def _binary_targets(
-    solver: Solver, y: Any, n: int, known: tuple[Any, ...] | None
+    solver: Solver, y: Any, examples: inputs.Examples, known: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Targets as floats, and the two labels they stand for (None for regression)."""
     name = type(solver.loss).__name__
     if not solver.loss.classification:
-        values = inputs.check_vector(y, n)
-        if values.dtype == bool or not jnp.issubdtype(values.dtype, jnp.number):
-            raise ValueError(f"y must hold real numbers for {name}, got dtype {values.dtype}")
-        inputs.check_finite(values, "y")
-        return values.astype(np.float64), None
-    labels = inputs.check_labels(y, n)
+        checks.check_vector(y, examples.n)
+        values = checks.check_reals(y, "y", f"hold real numbers for {name}")
+        with np.errstate(over="ignore"):
+            checks.check_finite(values.astype(examples.dtype), "y")
+        return values, None
+    labels = checks.check_labels(y, examples.n)
     classes = np.unique(labels)
     if known is not None:
-        unknown = [label for label in classes.tolist() if label not in known]
+        unknown = [label for label in classes.tolist() if label not in known.tolist()]
         if unknown:
-            raise ValueError(f"y holds the label {unknown[0]!r}, the classes are {list(known)}")
-        classes = np.array(known, labels.dtype)
+            raise ValueError(
+                f"y holds the label {unknown[0]!r}, the classes are {known.tolist()[:20]}"
+            )
+        classes = known
     if len(classes) == 1:
         raise ValueError(f"y must hold two classes for {name}, got only {classes.tolist()[0]!r}")
     if len(classes) > 2:
@@ -171,7 +175,7 @@ def train(
         if name != "seconds"
     }
     merged["seconds"] = np.sum([part["seconds"] for part in history], axis=0)
-    _report_dead(solver, state.alive)
+    _report_lost(solver, state.alive, targets.classes)
     return coef, intercept, state, merged
 
 
@@ -211,43 +215,43 @@ class _Totals:
     """Sums of an epoch over its slabs, in float64 on the host (a float32 sum stops at 2^24)."""
 
     def __init__(self, n_rankers: int) -> None:
-        self.sums = np.zeros((4, n_rankers))
+        self.sums = {name: np.zeros(n_rankers) for name in Info._fields if name != "finite"}
         self.alive = np.ones(n_rankers, bool)
 
     def add(self, infos: list[Info], groups: list[Group]) -> None:
         start = 0
         for info, group in zip(infos, groups, strict=False):
             stop = start + group.size
-            fields = [np.asarray(field)[: group.size] for field in info]
-            self.sums[:, start:stop] += np.stack(fields[:4]).astype(np.float64)
-            self.alive[start:stop] = fields[4]
+            for name, sums in self.sums.items():
+                sums[start:stop] += np.asarray(getattr(info, name))[: group.size]
+            self.alive[start:stop] = np.asarray(info.finite)[: group.size]
             start = stop
 
     def history(self, seconds: float) -> dict[str, np.ndarray]:
-        weight, loss, mistakes, violations = self.sums
-        with np.errstate(invalid="ignore"):
-            mean = np.where(weight > 0, loss / np.where(weight > 0, weight, 1), np.nan)
-        return {
-            "progressive_loss": mean,
-            "mistakes": mistakes.copy(),
-            "violations": violations.copy(),
-            "seconds": np.array(seconds),
-        }
+        weight, loss = self.sums["weight"], self.sums["loss"]
+        mean = np.where(weight > 0, loss / np.where(weight > 0, weight, 1), np.nan)
+        counts = {name: self.sums[name] for name in ("mistakes", "violations")}
+        return {"progressive_loss": mean, **counts, "seconds": np.array(seconds)}
 
 
-def _report_dead(solver: Solver, alive: np.ndarray) -> None:
-    rates = [leaf.name for leaf in solver.numbers() if leaf.name.endswith(("lam", "learning_rate"))]
-    advice = f"change {' or '.join(rates) or 'the step size'}, or scale X"
+def _report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -> None:
+    """Say once which rankers left the floats, and what to change."""
+    own = [leaf.name for leaf in solver.numbers() if leaf.name.rsplit(".")[-1] in _RATES]
+    advice = f"change {' or '.join(own) or 'the step size'}, or scale X"
     if not alive.any():
         raise FloatingPointError(
-            f"the learning rate is too large for X: every ranker left the floating-point range; "
-            f"{advice}"
+            "the learning rate is too large for X: every ranker left the floating-point range; "
+            + advice
         )
     if not alive.all():
-        dead = np.flatnonzero(~alive)
+        lost = np.flatnonzero(~alive)
+        label = int(lost[0]) if classes is None else classes[lost[0] : lost[0] + 1].tolist()[0]
         warnings.warn(
-            f"{dead.size} of {alive.size} rankers left the floating-point range (the first is "
-            f"{dead[0]}; all in state.alive) and score -inf; {advice}",
+            f"{lost.size} of {alive.size} rankers left the floating-point range (the first is "
+            f"{label!r}; all in state.alive) and score -inf; {advice}",
             RuntimeWarning,
             stacklevel=4,
         )
+
+
+_RATES = ("lam", "learning_rate", "C", "c", "r")  # numbers that set a solver's step

@@ -22,6 +22,9 @@ def mesh_of(mesh: Mesh | None, X: Any) -> Mesh:
     if not isinstance(mesh, Mesh) or AXIS not in mesh.axis_names:
         given = mesh.axis_names if isinstance(mesh, Mesh) else mesh
         raise ValueError(f"mesh must be a jax.sharding.Mesh with an axis {AXIS!r}, got {given!r}")
+    others = {name: size for name, size in mesh.shape.items() if name != AXIS and size > 1}
+    if others:
+        raise ValueError(f"mesh must have no axis but {AXIS!r} larger than 1, got {others}")
     return mesh
 
 

@@ -22,10 +22,13 @@ class Settings:
     order: str
     intercept: str
     block_size: int
+    tile: int
+    positive_weight: float | tuple[float, ...]  # one for all rankers, or one each
     n_features: int
     n_rankers: int
     dtype: str
     classes: tuple[Any, ...] | None  # labels in the order of the rankers
+    label_dtype: str  # of the labels, as NumPy writes it
 
 
 @arrays
@@ -77,9 +80,18 @@ def check_continues(before: Settings, now: Settings) -> None:
                 "continue with the same solver"
             )
     for field in dataclasses.fields(Settings):
-        if field.name == "solver":
+        if field.name in ("solver", "label_dtype"):
             continue
         old, new = getattr(before, field.name), getattr(now, field.name)
         if old != new:
-            name = {"n_features": "X", "dtype": "X", "n_rankers": "y"}.get(field.name, field.name)
-            raise ValueError(f"state was made with {field.name} = {old!r}, got {new!r}: see {name}")
+            name = {"n_features": "X", "dtype": "X", "n_rankers": "y", "tile": "y"}.get(
+                field.name, field.name
+            )
+            raise ValueError(
+                f"state was made with {field.name} = {_short(old)}, got {_short(new)}: see {name}"
+            )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + " ..."

@@ -125,10 +125,7 @@ def advance(
             block = Batch(x, target, weight, index, gram)
             mapped = jax.vmap(one, in_axes=(solver.ranker_axes(), 0, 0, 0, None))
             state, alive, info = mapped(solver, lanes.state, lanes.alive, assignment, block)
-            info = info._replace(finite=alive)
-            sums = jax.tree.map(jnp.add, sums._replace(finite=zero), info._replace(finite=zero))
-            sums = sums._replace(finite=alive)
-            return Lanes(state, alive), sums
+            return Lanes(state, alive), sums.plus(info)
 
         zero = jnp.zeros_like(assignment.positive)
         start = (lanes, Info(zero, zero, zero, zero, lanes.alive))

@@ -28,9 +28,10 @@ def objective(
 ) -> Array:
     """The regularized mean loss, per ranker.
 
-    ``penalty(w) + sum_i s_i l(<w, x_i> + b, y_i) / sum_i s_i``; the penalty is
-    ``lam/2 ||w||^2`` for Pegasos and ``phi(w)`` for AdaGrad. Pegasos regularizes an intercept
-    column, AdaGrad does not. Rows are taken in blocks: no (n, K) array is made.
+    ``penalty(w) + sum_i s_i l(<w, x_i> + b, y_i) / sum_i s_i``; the penalty is ``lam/2 ||w||^2``
+    for Pegasos and ``phi(w)`` for AdaGrad. Pegasos regularizes an intercept column, AdaGrad does
+    not. A ``positive_weight`` of the training is not part of it. Rows are taken in blocks: no
+    (n, K) array is made.
 
     Args:
       solver: the solver that trained the model; its numbers single or one per ranker (K,).
@@ -58,6 +59,8 @@ def objective(
     weight = np.ones(len(y)) if given is None else np.asarray(given, np.float64)
     coef, intercept = jnp.atleast_2d(model.coef), jnp.atleast_1d(model.intercept)
     several = np.ndim(model.coef) == 2
+    solver.validate()
+    solver.check_shapes(len(coef) if several else None, coef.shape[1])
     solver = solver.cast(coef.dtype).for_rankers(len(coef))
     loss = np.zeros(len(coef))
     for start in range(0, len(y), _ROWS):

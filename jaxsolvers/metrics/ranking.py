@@ -30,8 +30,8 @@ __all__ = ["average_precision", "precision_at_k"]
 def average_precision(
     targets: ArrayLike,
     scores: ArrayLike,
-    *,
     ties: Literal["step", "expected"] = "step",
+    *,
     positive: object = None,
     sample_weight: ArrayLike | None = None,
 ) -> jax.Array:

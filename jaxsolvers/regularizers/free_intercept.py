@@ -28,7 +28,19 @@ class FreeIntercept(Regularizer):
       [2.0, 3.0]
     """
 
-    inner: Any = part()
+    inner: Any = part(Regularizer)
+
+    @property
+    def separable(self) -> bool:  # type: ignore[override]
+        return self.inner.separable
+
+    @property
+    def lazy(self) -> bool:  # type: ignore[override]
+        return self.inner.lazy
+
+    @property
+    def couples(self) -> bool:  # type: ignore[override]
+        return self.inner.couples
 
     def value(self, weights: Array) -> Array:
         return self.inner.value(weights[..., :-1])

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxsolvers.losses import Hinge
 from jaxsolvers.members import Array, Number, choice, member, number, part
-from jaxsolvers.protocol import Entry, Problem, keep_where
+from jaxsolvers.protocol import Entry, Loss, Problem, Regularizer, keep_where
 from jaxsolvers.regularizers.free_intercept import FreeIntercept
 from jaxsolvers.regularizers.separable import NoRegularizer
 from jaxsolvers.solvers.first_order import FirstOrder
@@ -37,13 +37,16 @@ class AdaGradFOBOSState(NamedTuple):
         return AdaGradFOBOSState((), ("feature",), ("feature",))
 
 
+@member
 class _AdaGrad(FirstOrder):
-    """What both forms share: the metric H_t = delta + sqrt(G_t), this round included."""
+    """What both forms share: their numbers, and the metric H_t = delta + sqrt(G_t)."""
 
-    learning_rate: Number
-    delta: Number
-    accumulate: str
-    initial_accumulator: Number
+    learning_rate: Number = number(above=0)
+    delta: Number = number(default=0.0, minimum=0)
+    loss: Any = part(Loss, default=Hinge())
+    regularizer: Any = part(Regularizer, default=NoRegularizer())
+    accumulate: str = choice("example", "batch", default="example")
+    initial_accumulator: Number = number(default=0.0, minimum=0)
 
     def counts_rows(self) -> bool:
         return self.accumulate == "example"
@@ -52,7 +55,7 @@ class _AdaGrad(FirstOrder):
         return self.delta + jnp.sqrt(accumulator)
 
     def free_intercept(self) -> Self:
-        return dataclasses.replace(self, regularizer=FreeIntercept(self.regularizer))  # type: ignore[type-var]
+        return dataclasses.replace(self, regularizer=FreeIntercept(self.regularizer))
 
 
 @member
@@ -87,13 +90,6 @@ class AdaGradRDA(_AdaGrad):
       >>> fit.model.predict(X).tolist(), float(fit.model.coef[1])
       ([1, -1], 0.0)
     """
-
-    learning_rate: Number = number(above=0)
-    delta: Number = number(default=0.0, minimum=0)
-    loss: Any = part(default=Hinge())
-    regularizer: Any = part(default=NoRegularizer())
-    accumulate: str = choice("example", "batch", default="example")
-    initial_accumulator: Number = number(default=0.0, minimum=0)
 
     def init(self, problem: Problem, dtype: Any) -> AdaGradRDAState:
         return AdaGradRDAState(
@@ -153,13 +149,6 @@ class AdaGradFOBOS(_AdaGrad):
       >>> js.fit(js.AdaGradFOBOS(0.5), X, y, epochs=5).model.predict(X).tolist()
       [1, -1]
     """
-
-    learning_rate: Number = number(above=0)
-    delta: Number = number(default=0.0, minimum=0)
-    loss: Any = part(default=Hinge())
-    regularizer: Any = part(default=NoRegularizer())
-    accumulate: str = choice("example", "batch", default="example")
-    initial_accumulator: Number = number(default=0.0, minimum=0)
 
     def init(self, problem: Problem, dtype: Any) -> AdaGradFOBOSState:
         return AdaGradFOBOSState(

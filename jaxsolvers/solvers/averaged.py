@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, Self
 import jax.numpy as jnp
 
 from jaxsolvers.members import Array, Number, choice, member, number, part
-from jaxsolvers.protocol import Batch, Entry, Info, Problem, Solver, State
-from jaxsolvers.solvers.linear_step import Running
+from jaxsolvers.protocol import Batch, Entry, Info, Problem, Running, Solver, State
 
 __all__ = ["Averaged"]
 
@@ -55,7 +54,7 @@ class Averaged(Solver):
       [1, -1]
     """
 
-    solver: Any = part()
+    solver: Any = part(Solver)
     start: Number = number(default=0, minimum=0, integer=True)
     kind: str = choice("uniform", "polynomial", default="uniform")
     power: Number = number(default=3.0, above=0)
@@ -101,16 +100,13 @@ class Averaged(Solver):
         weights = self.solver.weights(state.inner)
         inner, info = self.solver.update(state.inner, batch)
         rounds = jnp.where(info.finite, self.solver.rounds(batch.weight), 0)
-        counts, keep, add = self.weigh(state.counts, batch.weight, rounds)
-        # With nothing to add the average stays as it is, to the bit.
-        mean = jnp.where(add > 0, keep * state.average + add * weights, state.average)
-        return AveragedState(inner, mean, counts), info
+        running = Running(state.average, state.counts, self)
+        running = running.take(weights, batch.weight, rounds)
+        return AveragedState(inner, running.value, running.counts), info
 
     def sweep(
         self, state: AveragedState, block: Batch, batch_size: int = 1
     ) -> tuple[AveragedState, Info]:
-        if block.gram is None:
-            return super().sweep(state, block, batch_size)
         running = Running(state.average, state.counts, self)
         inner, running, info = self.solver.averaged_sweep(state.inner, block, batch_size, running)
         return AveragedState(inner, running.value, running.counts), info

@@ -33,6 +33,7 @@ from jaxsolvers.protocol import (
     Entry,
     Info,
     Problem,
+    Running,
     Solver,
     all_finite,
     keep_where,
@@ -68,18 +69,6 @@ class LinearStepState(NamedTuple):
             None if self.square_norm is None else (),
             None if self.dual is None else ("example",),
         )
-
-
-class Running(NamedTuple):
-    """An average of the iterates carried through a sweep: ``value <- keep value + add w``.
-
-    ``rule.weigh(counts, weight, rounds) -> (counts, keep, add)`` says by how much, given the
-    round's row weights; ``counts`` is whatever the rule must remember.
-    """
-
-    value: Array  # (d,)
-    counts: Any
-    rule: Any
 
 
 class LinearStep(Solver):
@@ -139,7 +128,7 @@ class LinearStep(Solver):
         self, state: LinearStepState, block: Batch, batch_size: int = 1
     ) -> tuple[LinearStepState, Info]:
         if block.gram is not None:
-            state, _, info = self.averaged_sweep(state, block, batch_size, None)
+            state, _, info = self._gram_sweep(state, block, batch_size, None)
             return state, info
 
         def step(
@@ -167,7 +156,9 @@ class LinearStep(Solver):
             exact = x.square_norm(vector)
             square_norm = grow(square_norm, b, c, raw, x.gram()) if exact is None else exact
             square_norm, shrink = project(square_norm, self.radius(scalars))
-            vector = shrink * vector
+            live = jnp.any(batch.weight > 0)
+            square_norm = jnp.where(live, square_norm, state.square_norm)
+            vector = jnp.where(live, shrink, 1) * vector
         if dual is not None:
             dual = dual.at[batch.index].set(own_dual, mode="drop")
         return LinearStepState(scalars, vector, square_norm, dual), score, c
@@ -187,6 +178,13 @@ class LinearStep(Solver):
         return keep_where(finite, after, before), info
 
     def averaged_sweep(
+        self, state: LinearStepState, block: Batch, batch_size: int, running: Running
+    ) -> tuple[LinearStepState, Running, Info]:
+        if block.gram is None:
+            return super().averaged_sweep(state, block, batch_size, running)
+        return self._gram_sweep(state, block, batch_size, running)
+
+    def _gram_sweep(
         self, state: LinearStepState, block: Batch, batch_size: int, running: Any
     ) -> tuple[LinearStepState, Any, Info]:
         """The Gram-block form of ``sweep``, with an average carried along.
@@ -220,7 +218,8 @@ class LinearStep(Solver):
         if square_norm is not None:
             # The recursion drifts (3 % over 1e7 float32 rounds): start each block afresh.
             exact = x.square_norm(vector)
-            square_norm = square_norm if exact is None else exact
+            if exact is not None:
+                square_norm = jnp.where(jnp.any(block.weight > 0), exact, square_norm)
         if dual is not None:
             dual = dual.at[block.index].set(carry.dual[shared.first], mode="drop")
         if running is not None:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxsolvers.losses import Hinge
 from jaxsolvers.members import Array, Number, choice, member, number, part
-from jaxsolvers.protocol import Problem
+from jaxsolvers.protocol import Loss, Problem
 from jaxsolvers.solvers.linear_step import LinearStep
 
 __all__ = ["Pegasos"]
@@ -55,7 +55,7 @@ class Pegasos(LinearStep):
     """
 
     lam: Number = number(above=0)
-    loss: Any = part(default=Hinge())
+    loss: Any = part(Loss, default=Hinge())
     project: bool = choice(False, True, default=False)
     bias: str = choice("none", default="none")
 

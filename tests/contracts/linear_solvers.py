@@ -1,0 +1,100 @@
+"""Linear-step solvers of ten lines each, to hold the contract of ``LinearStep`` to its word.
+
+They use what Pegasos does not: a factor b other than 1, a bias in the scalars, duals, several
+terms of the row's square norm.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from jaxsolvers.losses import Hinge
+from jaxsolvers.members import choice, member, number, part
+from jaxsolvers.protocol import Loss, Problem
+from jaxsolvers.solvers.linear_step import LinearStep
+
+
+class Live(NamedTuple):
+    t: Any  # () int32
+    weight: Any  # () total weight of the examples
+
+
+@member
+class SDCA(LinearStep):
+    """Dual coordinate ascent: w = (1/lam) sum p_i a_i x_i, hinge or squared hinge."""
+
+    has_dual = True
+    single_row = True
+    lam: Any = number(above=0)
+    loss: Any = part(Loss, default=Hinge())
+
+    def start(self, problem: Problem, dtype: Any) -> Live:
+        return Live(jnp.zeros((), jnp.int32), jnp.array(problem.live, dtype))
+
+    def round(self, scalars, score, target, weight, square_norm, dual):
+        p = weight / scalars.weight
+        q = p * square_norm / self.lam
+        shortfall, alpha = 1 - target * score, target * dual
+        if isinstance(self.loss, Hinge):
+            safe = jnp.where(q > 0, q, 1)
+            after = jnp.where(q > 0, jnp.clip(alpha + shortfall / safe, 0, 1), 1)
+        else:
+            after = jnp.maximum(alpha + (shortfall - alpha) / (1 + q), 0)
+        dual_after = target * after
+        c = (dual_after - dual) * p / self.lam
+        return scalars._replace(t=scalars.t + 1), 1.0, c, dual_after
+
+
+class Biased(NamedTuple):
+    t: Any  # () int32
+    bias: Any  # ()
+
+
+@member
+class ShrinkingSGD(LinearStep):
+    """Steps w <- (1 - eta lam) w + eta v x with a bias, in a ball of radius 1 on demand."""
+
+    eta: Any = number(above=0)
+    lam: Any = number(above=0)
+    loss: Any = part(Loss, default=Hinge())
+    project: bool = choice(False, True, default=False)
+
+    def start(self, problem: Problem, dtype: Any) -> Biased:
+        return Biased(jnp.zeros((), jnp.int32), jnp.zeros((), dtype))
+
+    def round(self, scalars, score, target, weight, square_norm, dual):
+        _, slope = self.loss.value_and_slope(score, target)
+        live = jnp.sum((weight > 0).astype(score.dtype))
+        c = -self.eta * weight * slope / jnp.maximum(live, 1)
+        bias = scalars.bias + jnp.sum(jnp.where(weight > 0, c, 0))
+        return Biased(scalars.t + 1, bias), 1 - self.eta * self.lam, c, None
+
+    def intercept(self, scalars: Biased) -> Any:
+        return scalars.bias
+
+    def radius(self, scalars: Biased) -> Any:
+        return jnp.ones_like(scalars.bias) if self.project else None
+
+
+class Count(NamedTuple):
+    t: Any  # () int32
+
+
+@member
+class PassiveAggressive1(LinearStep):
+    """PA-I: w <- w + min(C s, l/||x||^2) v x; rows without features are skipped."""
+
+    single_row = True
+    C: Any = number(above=0)
+    loss: Any = part(Loss, default=Hinge())
+
+    def start(self, problem: Problem, dtype: Any) -> Count:
+        return Count(jnp.zeros((), jnp.int32))
+
+    def round(self, scalars, score, target, weight, square_norm, dual):
+        value, slope = self.loss.value_and_slope(score, target)
+        safe = jnp.where(square_norm > 0, square_norm, 1)
+        tau = jnp.where(square_norm > 0, jnp.minimum(self.C * weight, value / safe), 0)
+        return Count(scalars.t + 1), 1.0, -tau * slope, None
