@@ -176,12 +176,12 @@ def test_a_k_out_of_range(k):
 
 
 WRONG = {
-    "narrow": (X[:, :2], r"\(n, 3\).*got \(20, 2\)"),
-    "wide": (np.hstack([X, X]), r"\(n, 3\).*got \(20, 6\)"),
-    "one row": (X[0], r"\(n, 3\).*got \(3,\)"),
-    "3-d": (X[None], r"\(n, 3\).*got \(1, 20, 3\)"),
+    "narrow": (X[:, :2], r"\(n, 3\).*got shape \(20, 2\)"),
+    "wide": (np.hstack([X, X]), r"\(n, 3\).*got shape \(20, 6\)"),
+    "one row": (X[0], r"\(n, 3\).*got shape \(3,\)"),
+    "3-d": (X[None], r"\(n, 3\).*got shape \(1, 20, 3\)"),
     "number": (1.0, r"\(n, 3\).*got"),
-    "empty": (np.zeros((0, 2), F), r"\(n, 3\).*got \(0, 2\)"),
+    "empty": (np.zeros((0, 2), F), r"\(n, 3\).*got shape \(0, 2\)"),
     "csr": (scipy.sparse.csr_matrix(X), "dense array, got csr_matrix"),
     "BCOO": (BCOO.fromdense(jnp.asarray(X)), "dense array, got BCOO"),
     "complex": (X.astype(complex), "real numbers, got dtype complex"),
