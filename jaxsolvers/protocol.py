@@ -141,11 +141,27 @@ class Solver(Member):
     loss: Any
 
     def init(self, problem: Problem, dtype: Any) -> State:
-        """The state before round 1. Every field owns its buffer, so that it can be donated."""
+        """The state before round 1.
+
+        Args:
+          problem: shape of the weights, number of examples, their total weight, l(0).
+          dtype: working dtype of the floating fields; counters are int32.
+
+        Returns:
+          A NamedTuple of arrays, every field its own buffer, so that it can be donated.
+        """
         raise NotImplementedError
 
     def update(self, state: State, batch: Batch) -> tuple[State, Info]:
-        """One round on all rows of ``batch``."""
+        """One round on all rows of ``batch``.
+
+        Args:
+          state: the state before the round.
+          batch: k rows; rows of weight 0 are inert, without a live row nothing changes.
+
+        Returns:
+          The state after the round, and the Info of the rows under the weights before it.
+        """
         raise NotImplementedError
 
     def weights(self, state: State) -> Array:

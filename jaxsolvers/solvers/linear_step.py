@@ -18,6 +18,7 @@ The contract of ``round``, for a round of k rows (k = 1 in an ordinary sweep):
 4. ``||V||^2 = [b^2 ||V||^2 + 2 b sum c_i raw_i + c'Kc]_+`` with raw_i = <V, x_i>; where it exceeds
    the radius under the new scalars, V is rescaled onto it.
 5. An average takes in w before the round; a row repeated inside a block sees its new dual.
+6. A solver whose b is always 1 returns the literal ``1.0``: sweeps then skip the factors.
 """
 
 from __future__ import annotations
@@ -91,7 +92,21 @@ class LinearStep(Solver):
         square_norm: Array,
         dual: Array | None,
     ) -> tuple[Any, Array | float, Array, Array | None]:
-        """One round as arithmetic: (scalars', b, c (k,), dual' (k,))."""
+        """One round as arithmetic.
+
+        Args:
+          scalars: the solver's own, before the round.
+          score: (k,) ``scale <V, x_i> + intercept`` under those scalars.
+          target: (k,) -1/+1, or real for a regression loss.
+          weight: (k,) >= 0; rows of weight 0 must not count (divide by the live rows).
+          square_norm: (k,) ||x_i||^2.
+          dual: (k,) the rows' dual variables, or None without duals.
+
+        Returns:
+          (scalars', b, c, dual'): the scalars after the round; the factor () of V; the
+          coefficients (k,) added with their sign, ``V <- b V + sum_i c_i x_i``; the new duals
+          (k,) or None.
+        """
         raise NotImplementedError
 
     def scale(self, scalars: Any) -> Array | float:
