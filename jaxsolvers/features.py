@@ -45,7 +45,10 @@ class Layout(Protocol):
         """sum_i c_i x_i: (B,) -> (d,), joint coefficients (B, K) -> (K, d)."""
 
     def pull_back_squares(self, coefficients: Array) -> Array:
-        """sum_i c_i x_i^2 coordinate by coordinate, shapes as ``pull_back``."""
+        """sum_i (c_i x_i)^2 coordinate by coordinate, shapes as ``pull_back``."""
+
+    def scales(self) -> Array:
+        """max_j |x_ij|, (B,): c_i times it overflows when a square of (c_i x_i) does."""
 
     def square_norms(self) -> Array:
         """||x_i||^2, (B,)."""
@@ -83,7 +86,14 @@ class Dense:
         return product(coefficients.T, self.values)
 
     def pull_back_squares(self, coefficients: Array) -> Array:
-        return product(coefficients.T, self.values * self.values)
+        # Rows are scaled to 1 first: x^2 alone may overflow, and 0 times that would be NaN.
+        scales = self.scales()
+        unit = self.values / jnp.where(scales > 0, scales, 1)[:, None]
+        scaled = coefficients * (scales if coefficients.ndim == 1 else scales[:, None])
+        return product((scaled * scaled).T, unit * unit)
+
+    def scales(self) -> Array:
+        return jnp.max(jnp.abs(self.values), axis=-1)
 
     def square_norms(self) -> Array:
         return jnp.sum(self.values * self.values, axis=-1)
@@ -130,6 +140,9 @@ class Gram:
 
     def pull_back_squares(self, coefficients: Array) -> Array:
         raise ValueError("per-coordinate squares are not defined in a kernel's feature space")
+
+    def scales(self) -> Array:
+        return jnp.sqrt(self.diagonal)
 
     def square_norms(self) -> Array:
         return self.diagonal

@@ -95,11 +95,12 @@ class Slabs:
             whole[:count] = values
             return whole.reshape(grid)
 
-        values = self.examples.values
-        if isinstance(values, jax.Array):
-            gathered: Any = self._on_device(start, rows, order is None)
+        # A row of weight 0 is all zeros: whatever it held cannot overflow into its block.
+        live = self.weight[rows] > 0
+        if isinstance(self.examples.values, jax.Array):
+            gathered: Any = self._on_device(start, rows, live, order is None)
         else:
-            gathered = self._on_host(count, slice(start, stop) if order is None else rows)
+            gathered = self._on_host(live, slice(start, stop) if order is None else rows)
         target_dtype = np.int32 if self.target.dtype == np.int32 else self.examples.dtype
         put = partial(jax.device_put, device=everywhere(self.mesh))
         x = put(gathered)
@@ -112,23 +113,25 @@ class Slabs:
             n_blocks=put(np.int32(-(-count // self.shape.rows))),
         )
 
-    def _on_host(self, count: int, at: Any) -> np.ndarray:
+    def _on_host(self, live: np.ndarray, at: Any) -> np.ndarray:
         # A new buffer each time: a device may go on reading the previous one.
-        d = self.examples.d
+        d, count = self.examples.d, len(live)
         buffer = np.empty((self.shape.size, self.width), self.examples.dtype)
         buffer[:count, :d] = self.examples.values[at]
         buffer[:count, d:] = 1
         buffer[count:] = 0
+        if not live.all():
+            buffer[:count][~live] = 0
         return buffer.reshape(self.shape.blocks, self.shape.rows, self.width)
 
-    def _on_device(self, start: int, rows: np.ndarray, contiguous: bool) -> Array:
+    def _on_device(self, start: int, rows: np.ndarray, live: np.ndarray, contiguous: bool) -> Array:
         values, size = self.examples.values, self.shape.size
         form = (self.shape, self.intercept, self.examples.dtype)
-        if contiguous and len(rows) == size:
+        if contiguous and len(rows) == size and live.all():
             return _slice(values, np.int32(start), form=form)
-        padded = np.full(size, self.examples.n, np.int32)
-        padded[: len(rows)] = rows
-        return _gather(values, padded, np.int32(len(rows)), form=form)
+        index = np.full(size, self.examples.n, np.int32)
+        index[: len(rows)] = np.where(live, rows, self.examples.n)
+        return _gather(values, index, form=form)
 
 
 Form = tuple[SlabShape, bool, np.dtype]
@@ -141,9 +144,9 @@ def _slice(values: Array, start: Array, *, form: Form) -> Array:
 
 
 @partial(jax.jit, static_argnames="form")
-def _gather(values: Array, index: Array, count: Array, *, form: Form) -> Array:
+def _gather(values: Array, index: Array, *, form: Form) -> Array:
     rows = values.at[index].get(mode="fill", fill_value=0)
-    return _shaped(rows, (jnp.arange(form[0].size, dtype=jnp.int32) < count)[:, None], form)
+    return _shaped(rows, (index < values.shape[0])[:, None], form)
 
 
 def _shaped(rows: Array, live: Array, form: Form) -> Array:

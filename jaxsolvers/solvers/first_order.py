@@ -50,13 +50,13 @@ class FirstOrder(Solver):
         if not self.counts_rows():
             count = jnp.sum(live.astype(weight.dtype))
             coefficient = coefficient / jnp.maximum(count, 1)
+        apart = self.counts_rows() and weight.shape[0] > 1  # squares of each row
         # A void round for a ranker whose numbers left the floats: its neighbours never notice.
-        finite = all_finite(live, score, coefficient)
+        squares = ((coefficient * x.scales()) ** 2,) if apart else ()
+        finite = all_finite(live, score, coefficient, *squares)
         coefficient = jnp.where(finite, coefficient, 0)
         gradient = x.pull_back(coefficient)
-        square = None
-        if self.counts_rows() and weight.shape[0] > 1:
-            square = x.pull_back_squares(coefficient * coefficient)
+        square = x.pull_back_squares(coefficient) if apart else None
         rounds = jnp.where(finite, self.rounds(weight), 0)
         info = report(self.loss, score, batch.target, weight, finite)
         return self.absorb(state, gradient, square, rounds), info

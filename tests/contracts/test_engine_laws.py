@@ -77,7 +77,8 @@ def result(fit: Any) -> dict[str, Any]:
     }
 
 
-def pick(found: dict[str, Any], which: Any) -> dict[str, Any]:
+def pick(found: Any, which: Any) -> Any:
+    """The rankers of a result or a part of it."""
     return jax.tree.map(lambda leaf: leaf[which], found)
 
 
@@ -104,6 +105,21 @@ def test_a_split_run_gives_the_same_bits_as_the_whole(solver: Solver) -> None:
     assert_bitwise(joined, result(whole))
     # the state was copied, not donated: it continues a second time
     assert_bitwise(result(few(solver, epochs=2, state=first.state)), result(halves))
+
+
+@pytest.mark.filterwarnings("ignore:1 of 1100 rankers left:RuntimeWarning")
+def test_chunks_and_devices_continue_a_run_with_the_same_bits() -> None:
+    """A ranker of the second tile was lost before: it stays as it was, and lost."""
+    solver, lost = js.AdaGradFOBOS(0.1), np.arange(MANY) == 700
+    first, whole = many(solver, epochs=1), result(many(solver, epochs=2))
+    with_loss = dataclasses.replace(first.state, alive=first.state.alive & ~lost)
+    for change in ({}, {"chunk_size": 512}, {"mesh": DEVICES}):
+        resumed = result(many(solver, epochs=1, state=with_loss, **change))
+        for name in ("coef", "state", "alive"):
+            ours, theirs = resumed[name], whole[name]
+            assert_bitwise(pick(ours, ~lost), pick(theirs, ~lost), name=f"{change} {name}")
+        assert_bitwise(pick(resumed["state"], lost), pick(result(first)["state"], lost))
+        assert not resumed["alive"][lost].any()
 
 
 @pytest.mark.parametrize("solver", [js.Averaged(js.Pegasos(0.1)), js.AdaGradFOBOS(0.1)])

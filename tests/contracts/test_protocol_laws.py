@@ -209,6 +209,8 @@ def test_a_ranker_beyond_the_floats_never_changes_its_neighbours(solver: Solver)
         own, state = innermost(pick(sick_solvers, 1), pick(sick_states, 1))
         if not is_finite(weights(own, state)):
             assert not mapped[1].finite[1]  # it was scored with weights that are not numbers
+        if not mapped[1].finite[1]:
+            assert_bitwise(pick(mapped[0], 1), pick(sick_states, 1))  # the round was void
 
 
 # ---- rows ----------------------------------------------------------------------------------------
