@@ -17,7 +17,7 @@ NAMES = {
 def table(record: dict[str, Any]) -> str:
     """Markdown rows: seconds, ratios and the share of the floor reached."""
     lines = [
-        "| task | X on the device | X in NumPy | SGDClassifier | ratio | floor | accuracy (theirs) |",
+        "| task | device | NumPy | SGDClassifier | ratio (NumPy) | floor | accuracy (theirs) |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in record["tasks"]:

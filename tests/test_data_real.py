@@ -16,8 +16,8 @@ DATA = data_folder()
 
 def mnist(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Pixels / 255 (n, 784) float32 and labels (n,), in file order."""
-    images = lzma.open(folder / f"{part}-images-idx3-ubyte.xz").read()
-    labels = lzma.open(folder / f"{part}-labels-idx1-ubyte.xz").read()
+    images = lzma.decompress((folder / f"{part}-images-idx3-ubyte.xz").read_bytes())
+    labels = lzma.decompress((folder / f"{part}-labels-idx1-ubyte.xz").read_bytes())
     pixels = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 784)
     return (pixels / 255).astype(np.float32), np.frombuffer(labels, np.uint8, offset=8)
 
