@@ -71,14 +71,6 @@ def describe(solver: Solver) -> tuple[tuple[str, str], ...]:
 
 def check_continues(before: Settings, now: Settings) -> None:
     """Raise a ValueError that names the first argument that contradicts a state."""
-    then, given = dict(before.solver), dict(now.solver)
-    for name in then | given:
-        if then.get(name) != given.get(name):
-            label = "solver" if name == "type" else f"solver.{name}"
-            raise ValueError(
-                f"state was made with {label} = {then.get(name)}, got {given.get(name)}; "
-                "continue with the same solver"
-            )
     for field in dataclasses.fields(Settings):
         if field.name in ("solver", "label_dtype"):
             continue
@@ -89,6 +81,15 @@ def check_continues(before: Settings, now: Settings) -> None:
             )
             raise ValueError(
                 f"state was made with {field.name} = {_short(old)}, got {_short(new)}: see {name}"
+            )
+    # Numbers last: in another dtype all of them differ.
+    then, given = dict(before.solver), dict(now.solver)
+    for name in then | given:
+        if then.get(name) != given.get(name):
+            label = "solver" if name == "type" else f"solver.{name}"
+            raise ValueError(
+                f"state was made with {label} = {then.get(name)}, got {given.get(name)}; "
+                "continue with the same solver"
             )
 
 
