@@ -1,10 +1,9 @@
 """Layouts: how the rows of a block are stored. The only file that knows.
 
 Solvers see rows through the few verbs of :class:`Layout`; nothing else gathers, scatters or
-multiplies features. ``Dense`` and ``Gram`` live here today. ``Rows`` (sparse, flat per block:
-indices, values, row; padding index d, padding value 0) answers the same verbs; what it adds is
-``restrict`` and ``merge``, by which the engine runs an ordinary dense step on the active columns
-only.
+multiplies features. ``Dense`` and ``Gram`` are layouts. ``Rows`` holds the sparse blocks of a
+slab; a block of it is its active columns and a ``Dense`` over these, so that an ordinary dense
+step runs on the columns that ``restrict`` takes from a state and ``merge`` puts back.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, Protocol, Self
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxsolvers.members import Array, arrays
 
@@ -62,18 +62,17 @@ class Layout(Protocol):
     def split(self, k: int) -> Any:
         """The rows in groups of k along a new leading axis, for a scan."""
 
-    def restrict(self, vector: Array) -> Array:
-        """The entries of a "feature" field that these rows can touch."""
-
-    def merge(self, vector: Array, part: Array) -> Array:
-        """``vector`` with the entries taken by ``restrict`` replaced by ``part``."""
-
 
 @arrays
 class Dense:
-    """Rows as a matrix ``values`` (B, d)."""
+    """Rows as a matrix ``values`` (B, d).
+
+    ``whole`` is False where the columns are only the active ones of a sparse block: the other
+    coordinates of a vector are then not here.
+    """
 
     values: Array
+    whole: bool = dataclasses.field(default=True, metadata={"static": True})
 
     @property
     def n_features(self) -> int:
@@ -102,17 +101,11 @@ class Dense:
         return product(self.values, self.values.T)
 
     def square_norm(self, vector: Array) -> Array | None:
-        return jnp.sum(vector * vector)
+        return jnp.sum(vector * vector) if self.whole else None
 
     def split(self, k: int) -> Self:
         rows, width = self.values.shape
         return dataclasses.replace(self, values=self.values.reshape(rows // k, k, width))
-
-    def restrict(self, vector: Array) -> Array:
-        return vector
-
-    def merge(self, vector: Array, part: Array) -> Array:
-        return part
 
 
 @arrays
@@ -160,8 +153,69 @@ class Gram:
 
         return jax.tree.map(groups, self)
 
-    def restrict(self, vector: Array) -> Array:
-        return vector
 
-    def merge(self, vector: Array, part: Array) -> Array:
-        return part
+@arrays
+class Rows:
+    """The sparse blocks of a slab, S blocks of B rows, one after another without padding.
+
+    The slices of a block start where ``starts`` says. Beyond the last block the arrays go on for
+    one slice more, so that none is ever clamped.
+    """
+
+    columns: Array  # (C,) int32, the active columns of each block, ascending
+    column_starts: Array  # (S + 1,) int32
+    values: Array  # (E,) float
+    places: Array | None  # (E,) int32, place of each entry among its block's columns
+    rows: Array | None  # (E,) int32, its row in the block; both None where B = 1
+    starts: Array  # (S + 1,) int32, of values, places and rows
+    live: Array | None  # (S, B) float, the intercept's column; None without one
+    n_columns: int = dataclasses.field(metadata={"static": True})  # d, the intercept's among them
+    n_rows: int = dataclasses.field(metadata={"static": True})  # B
+    levels: Any = dataclasses.field(metadata={"static": True})  # (columns, entries) of a block
+
+    def block(self, i: Array, level: int) -> tuple[Array, Dense]:
+        """Block i over its active columns, no more than its level says.
+
+        Returns:
+          The columns (m,) and the rows (B, m) over them. Padding columns hold 0 and count from
+          ``n_columns`` on, no two alike; the intercept's column, if there is one, is the last.
+        """
+        width, most_entries = self.levels[level]
+        columns, own = _cut(self.columns, self.column_starts, i, width)
+        beyond = self.n_columns + jnp.arange(width, dtype=columns.dtype)
+        columns = jnp.where(own, columns, beyond)
+        if self.places is None:
+            values, own = _cut(self.values, self.starts, i, width)
+            matrix = jnp.where(own, values, 0)[None]
+        else:
+            cut = (self.starts, i, most_entries)
+            values, own = _cut(self.values, *cut)
+            place = jnp.where(own, _cut(self.places, *cut)[0], width)
+            row, _ = _cut(self.rows, *cut)
+            empty = jnp.zeros((self.n_rows, width), values.dtype)
+            matrix = empty.at[row, place].add(values, mode="drop")
+        if self.live is not None:
+            last = jnp.full((1,), self.n_columns - 1, columns.dtype)
+            columns = jnp.concatenate([columns, last])
+            constant = lax.dynamic_index_in_dim(self.live, i, keepdims=False)
+            matrix = jnp.concatenate([matrix, constant[:, None]], axis=1)
+        return columns, Dense(matrix, whole=False)
+
+
+def _cut(flat: Array, starts: Array, i: Array, size: int) -> tuple[Array, Array]:
+    """Slice i of ``flat``, padded to ``size``, and which of its entries are its own."""
+    first, last = starts[i], starts[i + 1]
+    own = jnp.arange(size, dtype=starts.dtype) < last - first
+    return lax.dynamic_slice_in_dim(flat, first, size), own
+
+
+def restrict(field: Array, columns: Array, axis: int = 0) -> Array:
+    """The entries of a "feature" axis at some columns; 0 at padding columns."""
+    index = (slice(None),) * (axis % field.ndim)
+    # JAX's default fill is NaN.
+    return field.at[(*index, columns)].get(mode="fill", fill_value=0)
+
+
+def merge(field: Array, columns: Array, part: Array) -> Array:
+    """``field`` with its leading "feature" axis replaced by ``part`` at some columns."""
+    return field.at[columns].set(part, mode="drop", unique_indices=True)

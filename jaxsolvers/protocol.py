@@ -7,7 +7,7 @@ examples, ``K`` rankers. Every shape below is the shape for ONE ranker.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,9 @@ from jax import lax
 
 from jaxsolvers.members import Array, Member, Number, arrays
 
+# What a round that does not touch a coordinate leaves undone there: nothing; a prox, and proxes of
+# any tau add up; a prox, and only proxes of equal tau have a closed form together.
+Debt = Literal["none", "sum", "steps"]
 State = Any  # a NamedTuple of arrays with a property `axes`
 Entry = Any  # a field of a State: an Array, or in `axes` the names of its axes ("feature", ...)
 
@@ -109,8 +112,9 @@ class Loss(Member):
 class Regularizer(Member):
     """A convex function phi of the weights, with domain X, met through :meth:`solve`."""
 
-    separable: ClassVar[bool] = True  # phi is a sum over coordinates
-    lazy: ClassVar[bool] = True  # owed steps have a closed form
+    separable: ClassVar[bool] = False  # phi is a sum over coordinates
+    lazy: ClassVar[bool] = False  # separable, and ``owed`` has a closed form
+    debt: ClassVar[Debt] = "steps"  # what a coordinate that a round leaves out owes
     couples: ClassVar[bool] = False  # phi couples rankers
 
     def value(self, weights: Array) -> Array:
@@ -129,6 +133,10 @@ class Regularizer(Member):
         """Argmin over X of 1/2 <x - z, H (x - z)> + tau phi(x), H = diag(metric) > 0."""
         return self.solve(metric * z, metric, tau)
 
+    def owed(self, weights: Array, metric: Array, tau: Number, count: Array) -> Array:
+        """``count`` proxes of the same metric > 0 and tau, one after another, in closed form."""
+        raise NotImplementedError
+
     def check_start(self, prefix: str = "regularizer.") -> None:
         """Raise a ValueError if the start w_1 = 0 lies outside the domain X."""
 
@@ -138,6 +146,8 @@ class Solver(Member):
 
     gram: ClassVar[bool] = False  # sweeps are faster when Batch.gram is prepared
     single_row: ClassVar[bool] = False  # refuses rounds of more than one row
+    lazy: ClassVar[bool] = False  # what a row does not touch can be caught up with later
+    debt: ClassVar[Debt] = "none"  # what it owes by then
     loss: Any
 
     def init(self, problem: Problem, dtype: Any) -> State:
@@ -175,6 +185,24 @@ class Solver(Member):
     def rounds(self, weight: Array) -> Array:
         """How far the papers' counter t moves in a round with these row weights, int32."""
         return jnp.any(weight > 0).astype(jnp.int32)
+
+    def scales(self, state: State) -> bool:
+        """Whether a round may multiply all coordinates, those the rows do not touch as well."""
+        return False
+
+    def age(self, state: State, gap: Array, step: Array) -> State:
+        """The state of coordinates that were left out, brought up to date.
+
+        Args:
+          state: its "feature" fields hold any of the coordinates, (m,).
+          gap: (m,) int32, how far the counter t moved without each.
+          step: () int32, how far t moved per round; with debt "sum" the rounds may differ.
+        """
+        return state
+
+    def refresh(self, state: State) -> State:
+        """The state with what it recomputes from its "feature" fields now and then."""
+        return state
 
     def free_intercept(self) -> Self:
         """The solver for data whose last column is the constant 1.

@@ -31,12 +31,12 @@ MODULES = sorted(
 # A layer imports itself and the layers before it, never the ones after it.
 LAYERS = [
     {"checks"},
-    {"members"},
+    {"members", "csr"},
     {"protocol"},
     {"features"},
     {"losses", "regularizers", "kernels"},
     {"solvers"},
-    {"models", "metrics", "theory", "data"},
+    {"models", "metrics", "theory", "data", "conversion"},
     {"engine"},
     {"multiclass", "ranking", "structured", "selection"},
     {"estimators", "cli", "__main__", "__init__"},

@@ -16,14 +16,19 @@ from jaxsolvers.checks import (
     check_reals,
     check_vector,
 )
+from jaxsolvers.csr import Csr, check_csr, is_sparse
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
     """The rows of X where they lie (host or device), never copied whole."""
 
-    values: Any  # (n, d) np.ndarray or jax.Array, the user's own
+    values: Any  # (n, d) np.ndarray, jax.Array or Csr, the user's own
     dtype: np.dtype  # working dtype
+
+    @property
+    def sparse(self) -> bool:
+        return isinstance(self.values, Csr)
 
     @property
     def n(self) -> int:
@@ -38,14 +43,15 @@ def check_examples(X: Any) -> Examples:
     """X ready for training.
 
     Raises:
-      ValueError: as :func:`check_matrix`, and X without rows or with NaN or infinity.
+      ValueError: as :func:`check_matrix` or :func:`check_csr`, and X without rows or with NaN or infinity.
     """
-    array = check_matrix(X)
+    array = check_csr(X) if is_sparse(X) else check_matrix(X)
     if array.shape[0] == 0:
         raise ValueError(f"X must have at least one row, got 0 samples (shape {array.shape})")
     if max(array.shape) > MAX_COUNT:
         raise ValueError(f"X must have at most 2^31 - 1 rows and columns, got shape {array.shape}")
-    check_finite(array, "X")
+    if not isinstance(array, Csr):
+        check_finite(array, "X")
     return Examples(array, working_dtype(array.dtype))
 
 

@@ -13,11 +13,12 @@ from jax.sharding import Mesh
 
 from jaxsolvers import checks
 from jaxsolvers.engine import inputs
-from jaxsolvers.engine.job import Job, Options, Targets, check_solver, prepare
+from jaxsolvers.engine.job import Job, Options, check_solver, prepare
 from jaxsolvers.engine.lanes import Result, open_group
 from jaxsolvers.engine.order import epoch_order
 from jaxsolvers.engine.progress import Progress
 from jaxsolvers.engine.state import TrainState
+from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Group, advance
 from jaxsolvers.models import LinearModel
 from jaxsolvers.protocol import Info, Solver
@@ -107,7 +108,7 @@ def fit(
     examples = inputs.check_examples(X)
     solver.check_shapes(None, examples.d)
     values, classes = _binary_targets(solver, y, examples, options.known_classes())
-    targets = Targets(values, False, 1, classes, np.ones(()))
+    targets = Targets(values, 1, classes, np.ones(()))
     coef, intercepts, after, history = train(solver, examples, targets, options)
     (tile,) = after.solver_state
     alone = jax.tree.map(lambda leaf: leaf[0], (tile, after.alive))
@@ -192,7 +193,7 @@ def _train_chunk(
         totals = _Totals(stop - start)
         order = epoch_order(job.settings.order, n, job.words, epoch)
         waiting: list[Info] = []
-        for slab, count in job.slabs.epoch(order):
+        for slab, count in job.slabs.epoch(order, epoch):
             infos = []
             for i, group in enumerate(groups):
                 lanes, info = advance(

@@ -17,8 +17,12 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
+from jaxsolvers.engine.draws import drawn
+from jaxsolvers.engine.restricted import Tile, enter, form_of, leave, rounds
 from jaxsolvers.engine.sharding import AXIS
 from jaxsolvers.engine.slabs import Slab
+from jaxsolvers.engine.targets import LabelSets
+from jaxsolvers.features import Rows
 from jaxsolvers.members import Array
 from jaxsolvers.protocol import Batch, Info, Problem, Solver, State
 
@@ -31,7 +35,7 @@ class Plan:
 
     mesh: Mesh
     batch_size: int
-    labels: bool  # targets are class codes, +1 for the ranker's own; else values for all alike
+    gram: bool = False  # sparse blocks are swept by their Gram matrix
 
 
 class Lanes(NamedTuple):
@@ -47,6 +51,7 @@ class Assignment(NamedTuple):
     code: Any  # (T,) int32, the class that is +1
     positive: Any  # (T,) factor on the weights of positive rows
     negative: Any  # (T,) factor on the weights of the others
+    share: Any = None  # (T,) probability that a negative row is drawn; None for all of them
 
 
 class Group(NamedTuple):
@@ -98,43 +103,105 @@ def advance(
     Returns:
       The lanes after the slab and the summed Info of its rows, fields (T,).
     """
-
-    def one(
-        solver: Solver, state: State, alive: Array, own: Assignment, block: Batch
-    ) -> tuple[State, Array, Info]:
-        dtype = block.weight.dtype
-        if plan.labels:
-            target = jnp.where(block.target == own.code, 1, -1).astype(dtype)
-        else:
-            target = block.target
-        factor = jnp.where(target > 0, own.positive, own.negative)
-        weight = jnp.where(alive, block.weight * factor, 0)
-        block = block._replace(target=target, weight=weight)
-        state, info = solver.sweep(state, block, plan.batch_size)
-        return state, alive & info.finite, info
-
-    def tile(
-        solver: Solver, lanes: Lanes, assignment: Assignment, slab: Slab
-    ) -> tuple[Lanes, Info]:
-        def body(i: Array, carry: tuple[Lanes, Info]) -> tuple[Lanes, Info]:
-            lanes, sums = carry
-            x, gram, target, weight, index = jax.tree.map(
-                lambda a: lax.dynamic_index_in_dim(a, i, keepdims=False),
-                (slab.x, slab.gram, slab.target, slab.weight, slab.index),
-            )
-            block = Batch(x, target, weight, index, gram)
-            mapped = jax.vmap(one, in_axes=(solver.ranker_axes(), 0, 0, 0, None))
-            state, alive, info = mapped(solver, lanes.state, lanes.alive, assignment, block)
-            return Lanes(state, alive), sums.plus(info)
-
-        zero = jnp.zeros_like(assignment.positive)
-        start = (lanes, Info(zero, zero, zero, zero, lanes.alive))
-        return lax.fori_loop(0, slab.n_blocks, body, start)
-
+    tile = partial(_sparse_tile if isinstance(slab.x, Rows) else _dense_tile, plan)
     split, whole = PartitionSpec(AXIS), PartitionSpec()
     return _per_device(plan, tile, (_specs(solver), split, split, whole), split)(
         solver, lanes, assignment, slab
     )
+
+
+def _dense_tile(
+    plan: Plan, solver: Solver, lanes: Lanes, assignment: Assignment, slab: Slab
+) -> tuple[Lanes, Info]:
+    def body(i: Array, carry: tuple[Lanes, Info]) -> tuple[Lanes, Info]:
+        lanes, sums = carry
+        x, gram = _at((slab.x, slab.gram), i)
+        block, target, axis = _block(slab, i, x, gram, assignment)
+        axes = (solver.ranker_axes(), 0, 0, None, (axis, 0))
+        mapped = jax.vmap(partial(_one, plan, slab.draw), in_axes=axes)
+        state, alive, info = mapped(solver, *lanes, block, (target, assignment))
+        return Lanes(state, alive), sums.plus(info)
+
+    start = (lanes, _nothing(assignment, lanes.alive))
+    return lax.fori_loop(slab.segments[0, 0], slab.segments[0, 1], body, start)
+
+
+def _sparse_tile(
+    plan: Plan, solver: Solver, lanes: Lanes, assignment: Assignment, slab: Slab
+) -> tuple[Lanes, Info]:
+    form = form_of(lanes.state)
+    Carry = tuple[Tile, Info]
+
+    def body(level: int, i: Array, carry: Carry) -> Carry:
+        tile, sums = carry
+        columns, x = slab.x.block(i, level)
+        block, target, axis = _block(slab, i, x, x.gram() if plan.gram else None, assignment)
+        tile, info = rounds(
+            partial(_one, plan, slab.draw), solver, tile, form, columns, block,
+            (target, assignment), (axis, 0), slab.step, plan.batch_size,
+        )  # fmt: skip
+        return tile, sums.plus(info)
+
+    def segment(g: Array, carry: Carry) -> Carry:
+        for level in range(len(slab.x.levels)):
+            first, stop = slab.segments[g, level], slab.segments[g, level + 1]
+            carry = lax.fori_loop(first, stop, partial(body, level), carry)
+        return carry
+
+    tile = enter(solver, lanes.state, lanes.alive, form, slab.x.n_columns)
+    start = (tile, _nothing(assignment, lanes.alive))
+    tile, sums = lax.fori_loop(slab.span[0], slab.span[1], segment, start)
+    return Lanes(*leave(solver, tile, form, slab.step)), sums
+
+
+def _one(
+    plan: Plan,
+    draw: Array,
+    solver: Solver,
+    state: State,
+    alive: Array,
+    block: Batch,
+    own: tuple[Array, Assignment],
+) -> tuple[State, Array, Info]:
+    """The rounds of a block for one ranker, with its targets and weights."""
+    target, assignment = own
+    factor = jnp.where(target > 0, assignment.positive, assignment.negative)
+    weight = jnp.where(alive, block.weight * factor, 0)
+    if assignment.share is not None:
+        chosen = drawn(draw, assignment.code, block.index, assignment.share)
+        weight = jnp.where((target > 0) | chosen, weight, 0)
+    block = block._replace(target=target, weight=weight)
+    if len(weight) == plan.batch_size and block.gram is None:
+        state, info = solver.update(state, block)
+    else:
+        state, info = solver.sweep(state, block, plan.batch_size)
+    return state, alive & info.finite, info
+
+
+def _block(
+    slab: Slab, i: Array, x: Any, gram: Array | None, assignment: Assignment
+) -> tuple[Batch, Array, int | None]:
+    """Block i, its targets (T, B) or (B,), and the axis of the rankers in these."""
+    weight, index = _at((slab.weight, slab.index), i)
+    if isinstance(slab.target, LabelSets):
+        n_rankers, dtype = len(assignment.code), weight.dtype
+        target = slab.target.block(i, assignment.code[0], n_rankers, dtype)
+        axis = 0
+    else:
+        target, axis = _at(slab.target, i), None
+        if target.dtype == jnp.int32:
+            target = jnp.where(target[None] == assignment.code[:, None], 1, -1)
+            target, axis = target.astype(weight.dtype), 0
+    return Batch(x, target, weight, index, gram), target, axis
+
+
+def _at(tree: Any, i: Array) -> Any:
+    return jax.tree.map(lambda a: lax.dynamic_index_in_dim(a, i, keepdims=False), tree)
+
+
+def _nothing(assignment: Assignment, alive: Array) -> Info:
+    zero = jnp.zeros_like(assignment.positive)
+    return Info(zero, zero, zero, zero, alive)
 
 
 @partial(jax.jit, static_argnames="plan")

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxsolvers.members import Array, Number, member, part
-from jaxsolvers.protocol import Regularizer
+from jaxsolvers.protocol import Debt, Regularizer
 from jaxsolvers.regularizers.separable import NoRegularizer
 
 __all__ = ["FreeIntercept"]
@@ -39,6 +39,10 @@ class FreeIntercept(Regularizer):
         return self.inner.lazy
 
     @property
+    def debt(self) -> Debt:  # type: ignore[override]
+        return self.inner.debt
+
+    @property
     def couples(self) -> bool:  # type: ignore[override]
         return self.inner.couples
 
@@ -49,6 +53,10 @@ class FreeIntercept(Regularizer):
         free = NoRegularizer().solve(linear[..., -1:], metric[..., -1:], tau)
         features = self.inner.solve(linear[..., :-1], metric[..., :-1], tau)
         return jnp.concatenate([features, free], axis=-1)
+
+    def owed(self, weights: Array, metric: Array, tau: Number, count: Array) -> Array:
+        features = self.inner.owed(weights[..., :-1], metric[..., :-1], tau, count[..., :-1])
+        return jnp.concatenate([features, weights[..., -1:]], axis=-1)
 
     def check_start(self, prefix: str = "regularizer.") -> None:
         self.inner.check_start(prefix)

@@ -10,14 +10,14 @@ A coordinate with metric 0 and linear 0 is out of the problem and gets 0.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsolvers.members import Array, Number, member, number
-from jaxsolvers.protocol import Regularizer
+from jaxsolvers.protocol import Debt, Regularizer
 
 __all__ = ["L1", "Box", "ElasticNet", "NoRegularizer", "NonNegative", "SquaredL2"]
 
@@ -38,8 +38,25 @@ def divide(numerator: Array, denominator: Array) -> Array:
     return jnp.where(alive, numerator / jnp.where(alive, denominator, 1), 0)
 
 
+def _quotient(numerator: Array, denominator: Array) -> Array:
+    """Numerator / denominator where both tend to 0 together, 1 there."""
+    some = denominator > 0
+    return jnp.where(some, numerator / jnp.where(some, denominator, 1), 1)
+
+
+class Separable(Regularizer):
+    """Base: a sum over coordinates whose owed proxes have a closed form."""
+
+    separable = True
+    lazy = True
+
+    def owed(self, weights: Array, metric: Array, tau: Number, count: Array) -> Array:
+        # Members with debt "none" and "sum": proxes add up. A point of a domain stays in it.
+        return self.solve(metric * weights, metric, tau * count)
+
+
 @member
-class NoRegularizer(Regularizer):
+class NoRegularizer(Separable):
     """phi(w) = 0 on the whole space.
 
     Example:
@@ -47,6 +64,8 @@ class NoRegularizer(Regularizer):
       >>> js.regularizers.NoRegularizer().solve(jnp.array([3.0]), jnp.array([2.0]), 1.0).tolist()
       [1.5]
     """
+
+    debt: ClassVar[Debt] = "none"
 
     def value(self, weights: Array) -> Array:
         return jnp.zeros((), weights.dtype)
@@ -56,7 +75,7 @@ class NoRegularizer(Regularizer):
 
 
 @member
-class L1(Regularizer):
+class L1(Separable):
     """phi(w) = strength ||w||_1; its minimisers have exact zeros.
 
     solve: soft(linear, tau strength) / h   (Duchi, Hazan, Singer, eq. 19 and 20).
@@ -70,6 +89,8 @@ class L1(Regularizer):
       [2.0, 0.0]
     """
 
+    debt: ClassVar[Debt] = "sum"
+
     strength: Number = number(minimum=0)
 
     def value(self, weights: Array) -> Array:
@@ -80,7 +101,7 @@ class L1(Regularizer):
 
 
 @member
-class SquaredL2(Regularizer):
+class SquaredL2(Separable):
     """phi(w) = strength/2 ||w||_2^2, with its half.
 
     solve: linear / (h + tau strength).
@@ -102,9 +123,12 @@ class SquaredL2(Regularizer):
     def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
         return divide(linear, metric + tau * self.strength)
 
+    def owed(self, weights: Array, metric: Array, tau: Number, count: Array) -> Array:
+        return ElasticNet(jnp.zeros_like(metric), self.strength).owed(weights, metric, tau, count)
+
 
 @member
-class ElasticNet(Regularizer):
+class ElasticNet(Separable):
     """phi(w) = l1 ||w||_1 + l2/2 ||w||_2^2.
 
     solve: soft(linear, tau l1) / (h + tau l2).
@@ -127,9 +151,20 @@ class ElasticNet(Regularizer):
     def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
         return divide(soft(linear, tau * self.l1), metric + tau * self.l2)
 
+    def owed(self, weights: Array, metric: Array, tau: Number, count: Array) -> Array:
+        # n times x <- [x - a]_+ / (1 + u) is [q^n x - a (1 - q^n)/u]_+ with q = 1/(1 + u), and
+        # n a in the limit u = 0: written so that neither quotient cancels.
+        largest = jnp.finfo(metric.dtype).max  # a tiny metric must not make inf / inf
+        threshold = jnp.minimum(divide(tau * self.l1, metric), largest)
+        u = jnp.minimum(divide(tau * self.l2, metric), largest)
+        rate = jnp.log1p(u)
+        decay = count * rate
+        shrink = threshold * count * _quotient(rate, u) * _quotient(-jnp.expm1(-decay), decay)
+        return soft(jnp.exp(-decay) * weights, shrink)
+
 
 @member
-class Box(Regularizer):
+class Box(Separable):
     """The domain lower <= w <= upper, coordinate by coordinate.
 
     solve: clip(linear / h, lower, upper). A coordinate without history keeps 0.
@@ -143,6 +178,8 @@ class Box(Regularizer):
       >>> js.regularizers.Box(-1.0, 2.0).prox(jnp.array([3.0, -3.0]), jnp.ones(2), 1.0).tolist()
       [2.0, -1.0]
     """
+
+    debt: ClassVar[Debt] = "none"
 
     lower: Number = number(finite=False, rank=1)
     upper: Number = number(finite=False, rank=1)
@@ -171,7 +208,7 @@ class Box(Regularizer):
 
 
 @member
-class NonNegative(Regularizer):
+class NonNegative(Separable):
     """The domain w >= 0.
 
     solve: [linear / h]_+.
@@ -181,6 +218,8 @@ class NonNegative(Regularizer):
       >>> js.regularizers.NonNegative().prox(jnp.array([3.0, -3.0]), jnp.ones(2), 1.0).tolist()
       [3.0, 0.0]
     """
+
+    debt: ClassVar[Debt] = "none"
 
     def value(self, weights: Array) -> Array:
         return jnp.where(jnp.all(weights >= 0), jnp.zeros((), weights.dtype), jnp.inf)

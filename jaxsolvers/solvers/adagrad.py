@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxsolvers.losses import Hinge
 from jaxsolvers.members import Array, Number, choice, member, number, part
-from jaxsolvers.protocol import Entry, Loss, Problem, Regularizer, keep_where
+from jaxsolvers.protocol import Debt, Entry, Loss, Problem, Regularizer, keep_where
 from jaxsolvers.regularizers.free_intercept import FreeIntercept
 from jaxsolvers.regularizers.separable import NoRegularizer
 from jaxsolvers.solvers.first_order import FirstOrder
@@ -173,6 +173,17 @@ class AdaGradFOBOS(_AdaGrad):
         current = jnp.where(metric > 0, moved, state.current)  # no history: keep the value
         after = AdaGradFOBOSState(state.t + rounds, current, accumulator)
         return keep_where(jnp.asarray(rounds) > 0, after, state)
+
+    @property
+    def debt(self) -> Debt:  # type: ignore[override]
+        return self.regularizer.debt
+
+    def age(self, state: AdaGradFOBOSState, gap: Array, step: Array) -> AdaGradFOBOSState:
+        metric = self.metric(state.accumulator)
+        tau = self.learning_rate * step.astype(metric.dtype)
+        count = gap.astype(metric.dtype) / step.astype(metric.dtype)
+        caught_up = self.regularizer.owed(state.current, metric, tau, count)
+        return state._replace(current=jnp.where(metric > 0, caught_up, state.current))
 
     def weights(self, state: AdaGradFOBOSState) -> Array:
         return state.current

@@ -20,6 +20,10 @@ class FirstOrder(Solver):
 
     regularizer: Any
 
+    @property
+    def lazy(self) -> bool:  # type: ignore[override]
+        return self.regularizer.separable and self.regularizer.lazy
+
     def absorb(
         self, state: State, gradient: Array, square: Array | None = None, rounds: Number = 1
     ) -> State:

@@ -130,7 +130,13 @@ def _lanes(
     """:func:`recurrence` with rankers on the trailing axis of everything but ``shared``."""
     size, n_lanes = rows.raw.shape
     inner = _stretch_rows(size, batch_size)
-    steady = _is_steady(solver, carry, rows, batch_size)
+    row = jax.ShapeDtypeStruct((batch_size,), rows.raw.dtype)
+    one_lane = jax.tree.map(
+        lambda a: jax.ShapeDtypeStruct(a.shape[:-1], a.dtype), (solver, carry.scalars)
+    )
+    steady = carry.square_norm is None and is_steady(
+        *one_lane, row, None if carry.dual is None else row
+    )
 
     def stretch(state: tuple[Carry, Moves], start: Array) -> tuple[tuple[Carry, Moves], Trace]:
         carry, moves = state
@@ -220,20 +226,17 @@ def _round(
     return Carry(scalars, square_norm, dual), Trace(c, b, score, scale)
 
 
-def _is_steady(solver: Any, carry: Carry, rows: Rows, k: int) -> bool:
-    """Whether every factor is 1: ``round`` returns the literal 1.0 and nothing is projected."""
-    if carry.square_norm is not None:
-        return False
+def is_steady(solver: Any, scalars: Any, row: Any, dual: Any) -> bool:
+    """Whether every factor of V is 1: ``round`` returns the literal 1.0 (contract, rule 6).
+
+    ``row`` and ``dual`` are shapes, of the k rows of a round and of their duals, or None.
+    """
     factors: list[Any] = []
 
-    def look(solver: Any, scalars: Any, row: Array) -> None:
-        dual = None if carry.dual is None else row
+    def look(solver: Any, scalars: Any, row: Array, dual: Any) -> None:
         factors.append(solver.round(scalars, row, row, row, row, dual)[1])
 
-    lane = jax.tree.map(
-        lambda a: jax.ShapeDtypeStruct(a.shape[:-1], a.dtype), (solver, carry.scalars)
-    )
-    jax.eval_shape(look, *lane, jax.ShapeDtypeStruct((k,), rows.raw.dtype))
+    jax.eval_shape(look, solver, scalars, row, dual)
     return isinstance(factors[0], float) and factors[0] == 1.0
 
 

@@ -1,0 +1,248 @@
+"""Sparse blocks: an ordinary dense round on the active columns of the state, and nothing else.
+
+A block touches the columns that its rows hold. Their entries are gathered from every "feature"
+field of the state, the dense rounds run on them and the result is put back; the other
+coordinates are left for later. What a round would have done to them is made up for exactly:
+
+- *debts*: a proximal solver owes them a prox per round. ``last``, one stamp per column and the
+  same for all rankers, says since when (``Solver.age`` settles it).
+- *scales*: some solvers multiply all weights in a round. A column of zeros whose coordinate is 1
+  goes through the rounds with the active ones, and shows the factor; it is kept beside the state
+  until it would leave the floats.
+
+All is settled when the program ends: stamps and factors never leave it. Inside, the rankers of a
+tile lie on the last axis: the T numbers of a column are contiguous.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxsolvers.features import Dense, merge, restrict
+from jaxsolvers.members import Array, Leaf
+from jaxsolvers.protocol import Batch, Info, Solver, State
+
+Step = Callable[[Solver, State, Array, Batch], tuple[State, Array, Info]]
+
+
+class Tile(NamedTuple):
+    """A tile in training, its "feature" fields as (columns, rankers)."""
+
+    state: State
+    alive: Array  # (T,)
+    factor: Array | None  # (T,) what "feature" fields are to be multiplied by
+    last: Array | None  # (columns,) int32, the clock when each column was up to date
+    clock: Array  # () int32, how far the counter t moved in this program
+
+
+class Form(NamedTuple):
+    """What is static about the state: the axis of the rankers in each of its leaves."""
+
+    lanes: State  # 1 in "feature" fields, 0 in the others
+    one: State  # shapes for one ranker
+
+    @property
+    def features(self) -> State:
+        """Which leaves are "feature" fields."""
+        return jax.tree.map(bool, self.lanes)
+
+
+def form_of(state: State) -> Form:
+    """The form of a tile's state, rankers on the leading axis."""
+
+    def lane_axis(names: tuple[str, ...]) -> int:
+        return int("feature" in names)
+
+    lanes = jax.tree.map(lane_axis, state.axes, is_leaf=lambda node: type(node) is tuple)
+    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), state)
+    return Form(lanes, one)
+
+
+def one_ranker(solver: Solver) -> Solver:
+    """Shapes of the solver's numbers for one ranker of a tile."""
+
+    def shape(leaf: Leaf) -> Any:
+        dims = leaf.value.shape if leaf.shared else leaf.value.shape[1:]
+        return jax.ShapeDtypeStruct(dims, leaf.value.dtype)
+
+    return solver.map_numbers(shape)
+
+
+def enter(solver: Solver, state: State, alive: Array, form: Form, n_columns: int) -> Tile:
+    """A tile's state as it is trained here."""
+    scales = one_ranker(solver).scales(form.one)
+    return Tile(
+        state=_turned(state, form),
+        alive=alive,
+        factor=jnp.ones(alive.shape, _dtype(form)) if scales else None,
+        last=None if solver.debt == "none" else jnp.zeros(n_columns, jnp.int32),
+        clock=jnp.zeros((), jnp.int32),
+    )
+
+
+def leave(solver: Solver, tile: Tile, form: Form, step: Array) -> tuple[State, Array]:
+    """The state, rankers first again, with all debts and factors settled."""
+    state = tile.state
+    if tile.factor is not None:
+        state = _scaled(state, tile.factor, form)
+    if tile.last is not None:
+        gap = tile.clock - tile.last
+        state = _over_rankers(solver, form, _age)(solver, state, gap, step)
+    state = _over_rankers(solver, form, _refresh)(solver, state)
+    return _turned(state, form), tile.alive
+
+
+def rounds(
+    step: Step,
+    solver: Solver,
+    tile: Tile,
+    form: Form,
+    columns: Array,
+    block: Batch,
+    inputs: Any,
+    axes: Any,
+    per_round: Array,
+    batch_size: int,
+) -> tuple[Tile, Info]:
+    """The rounds of one block, on its active columns.
+
+    Args:
+      step: (solver, state, alive, *inputs) -> (state, alive, info), one ranker's rounds.
+      solver: numbers of the whole tile.
+      tile: the tile before.
+      form: of its state.
+      columns: (m,) the block's active columns.
+      block: its rows over them; the weights are those of the rows.
+      inputs, axes: what ``step`` takes besides, and the axes of the rankers in it.
+      per_round: () int32, how far the counter moves in each round.
+      batch_size: rows per round.
+    """
+    n_columns = _n_columns(tile.state, form)
+    own = restricted_numbers(solver, columns, n_columns)
+    part = jax.tree.map(
+        lambda leaf, wide: restrict(leaf, columns) if wide else leaf, tile.state, form.features
+    )
+    last = tile.last
+    clock = tile.clock + jnp.sum(
+        jax.vmap(solver.rounds)(block.weight.reshape(-1, batch_size)), dtype=jnp.int32
+    )
+    if last is not None:
+        gap = tile.clock - restrict(last, columns)
+        part = _over_rankers(own, form, _age)(own, part, gap, per_round)
+        last = merge(last, columns, jnp.broadcast_to(clock, columns.shape))
+    factor = tile.factor
+    if factor is not None:
+        part = _scaled(part, factor, form)
+        part = jax.tree.map(
+            lambda leaf, wide: (
+                jnp.concatenate([leaf, jnp.ones_like(leaf[:1])]) if wide else leaf
+            ),
+            part,
+            form.features,
+        )
+        block = block._replace(x=_with_witness(block.x))
+    mapped = jax.vmap(
+        step,
+        in_axes=(own.ranker_axes(), form.lanes, 0, None, axes),
+        out_axes=(form.lanes, 0, 0),
+    )
+    part, alive, info = mapped(own, part, tile.alive, block, inputs)
+    state = tile.state
+    if factor is not None:
+        part, witness = _without_witness(part, form)
+        state, factor = _kept_in_range(state, factor * witness, form)
+        part = _scaled(part, 1 / factor, form)
+    state = jax.tree.map(
+        lambda leaf, new, wide: merge(leaf, columns, new) if wide else new,
+        state,
+        part,
+        form.features,
+    )
+    return Tile(state, alive, factor, last, clock), info
+
+
+def restricted_numbers(solver: Solver, columns: Array, n_columns: int) -> Solver:
+    """The solver for the active columns: its arrays over the features cut to them."""
+
+    def cut(leaf: Leaf) -> Array:
+        value = leaf.value
+        if leaf.spec.rank == 0 or value.shape[-1] == 1:  # one number serves all features
+            return value
+        # The intercept's column, the last, has no number of its own.
+        own = columns if value.shape[-1] == n_columns else columns[:-1]
+        return restrict(value, own, axis=value.ndim - 1)
+
+    return solver.map_numbers(cut)
+
+
+def _age(solver: Solver, state: State, gap: Array, step: Array) -> State:
+    return solver.age(state, gap, step)
+
+
+def _refresh(solver: Solver, state: State) -> State:
+    return solver.refresh(state)
+
+
+def _over_rankers(solver: Solver, form: Form, function: Any) -> Any:
+    """``function(solver, state, *shared) -> state`` for all rankers of a tile."""
+
+    def mapped(solver: Solver, state: State, *shared: Array) -> State:
+        axes = (solver.ranker_axes(), form.lanes, *(None for _ in shared))
+        return jax.vmap(function, in_axes=axes, out_axes=form.lanes)(solver, state, *shared)
+
+    return mapped
+
+
+def _turned(state: State, form: Form) -> State:
+    return jax.tree.map(lambda leaf, wide: leaf.T if wide else leaf, state, form.features)
+
+
+def _scaled(state: State, factor: Array, form: Form) -> State:
+    return jax.tree.map(
+        lambda leaf, wide: leaf * factor[None] if wide else leaf, state, form.features
+    )
+
+
+def _with_witness(x: Dense) -> Dense:
+    zeros = jnp.zeros((x.values.shape[0], 1), x.values.dtype)
+    return dataclasses.replace(x, values=jnp.concatenate([x.values, zeros], axis=1))
+
+
+def _without_witness(part: State, form: Form) -> tuple[State, Array]:
+    """The state of the active columns, and the factor that all others owe, (T,)."""
+    seen = [
+        leaf[-1]
+        for leaf, wide in zip(jax.tree.leaves(part), jax.tree.leaves(form.features), strict=True)
+        if wide
+    ]
+    cut = jax.tree.map(lambda leaf, wide: leaf[:-1] if wide else leaf, part, form.features)
+    return cut, seen[0]
+
+
+def _kept_in_range(state: State, factor: Array, form: Form) -> tuple[State, Array]:
+    """The factor multiplied into the state, for all rankers, before any leaves the floats."""
+    limit = jnp.finfo(factor.dtype).smallest_normal ** 0.25
+    out = jnp.any((factor < limit) | (factor > 1 / limit))
+
+    # A loop of no or one trip: unlike a branch it updates the state in place.
+    def multiply(_: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
+        state, factor = carry
+        return _scaled(state, factor, form), jnp.ones_like(factor)
+
+    return lax.fori_loop(0, out.astype(jnp.int32), multiply, (state, factor))
+
+
+def _n_columns(state: State, form: Form) -> int:
+    wide = zip(jax.tree.leaves(state), jax.tree.leaves(form.features), strict=True)
+    return next(leaf.shape[0] for leaf, feature in wide if feature)
+
+
+def _dtype(form: Form) -> Any:
+    leaves = zip(jax.tree.leaves(form.one), jax.tree.leaves(form.features), strict=True)
+    return next(leaf.dtype for leaf, wide in leaves if wide)

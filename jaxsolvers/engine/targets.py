@@ -1,0 +1,74 @@
+"""Targets: what each ranker is to learn, on the host and in the compiled program."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Self
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsolvers.csr import Csr
+from jaxsolvers.engine.sizes import bucket, extended
+from jaxsolvers.members import Array, arrays
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Targets:
+    """The targets of a run. A ranker's own are made a block at a time, never for all at once."""
+
+    values: np.ndarray | Csr  # (n,) int32 codes, (n, K) sets of codes, or (n,) floats for all
+    n_rankers: int
+    classes: np.ndarray | None  # as LinearModel.classes
+    positive_weight: np.ndarray  # () or (K,)
+    negatives: float | None = None  # negative rows drawn per positive one; all by default
+
+    @property
+    def per_ranker(self) -> bool:
+        """Whether rankers differ in their targets: +1 for their own code, -1 for others."""
+        return isinstance(self.values, Csr) or self.values.dtype == np.int32
+
+    def positives(self, weight: np.ndarray) -> np.ndarray:
+        """Sum of the weights (n,) of each ranker's positive rows, (K,)."""
+        if isinstance(self.values, Csr):
+            entries = np.repeat(weight, self.values.lengths)
+            return np.bincount(self.values.indices, weights=entries, minlength=self.n_rankers)
+        if self.per_ranker:
+            return np.bincount(self.values, weights=weight, minlength=self.n_rankers)
+        return np.full(self.n_rankers, weight[self.values > 0].sum())
+
+
+@arrays
+class LabelSets:
+    """The label sets of a slab's rows, block by block, without padding between them."""
+
+    codes: Array  # (L,) int32
+    rows: Array  # (L,) int32, the row of the block
+    starts: Array  # (S + 1,) int32
+    n_rows: int = dataclasses.field(metadata={"static": True})  # B
+    most: int = dataclasses.field(metadata={"static": True})  # labels of a block, at most
+
+    @classmethod
+    def of(cls, sets: Csr, blocks: int, rows: int, most: int) -> Self:
+        """The sets of consecutive rows as ``blocks`` blocks, on the host."""
+        ends = sets.indptr[np.minimum(rows * np.arange(blocks + 1), sets.shape[0])]
+        capacity = bucket(blocks * most) + most  # a slice more: none is ever clamped
+        place = np.repeat(np.arange(sets.shape[0]) % rows, sets.lengths)
+        return cls(
+            codes=extended(sets.indices, capacity, np.int32),  # type: ignore[arg-type]
+            rows=extended(place, capacity, np.int32),  # type: ignore[arg-type]
+            starts=ends.astype(np.int32),
+            n_rows=rows,
+            most=most,
+        )
+
+    def block(self, i: Array, first: Array, n_rankers: int, dtype: Any) -> Array:
+        """Targets of block i for the rankers of the codes ``first`` and following, (T, B)."""
+        start, stop = self.starts[i], self.starts[i + 1]
+        code = lax.dynamic_slice_in_dim(self.codes, start, self.most) - first
+        row = lax.dynamic_slice_in_dim(self.rows, start, self.most)
+        own = (jnp.arange(self.most, dtype=start.dtype) < stop - start) & (code >= 0)
+        code = jnp.where(own, code, n_rankers)  # dropped: JAX would wrap a negative place
+        negative = jnp.full((n_rankers, self.n_rows), -1, dtype)
+        return negative.at[code, row].set(jnp.ones((), dtype), mode="drop")
