@@ -162,13 +162,13 @@ class Rows:
     one slice more, so that none is ever clamped.
     """
 
-    columns: Array  # (C,) int32, the active columns of each block, ascending
-    column_starts: Array  # (S + 1,) int32
-    values: Array  # (E,) float
-    places: Array | None  # (E,) int32, place of each entry among its block's columns
-    rows: Array | None  # (E,) int32, its row in the block; both None where B = 1
-    starts: Array  # (S + 1,) int32, of values, places and rows
-    live: Array | None  # (S, B) float, the intercept's column; None without one
+    columns: Any  # (C,) int32, the active columns of each block, ascending
+    column_starts: Any  # (S + 1,) int32
+    values: Any  # (E,) float
+    places: Any  # (E,) int32, place of each entry among its block's columns
+    rows: Any  # (E,) int32, its row in the block; both None where B = 1
+    starts: Any  # (S + 1,) int32, of values, places and rows
+    live: Any  # (S, B) float, the intercept's column; None without one
     n_columns: int = dataclasses.field(metadata={"static": True})  # d, the intercept's among them
     n_rows: int = dataclasses.field(metadata={"static": True})  # B
     levels: Any = dataclasses.field(metadata={"static": True})  # (columns, entries) of a block

@@ -8,10 +8,12 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxsolvers import checks
-from jaxsolvers.engine import inputs
-from jaxsolvers.engine.job import Options, Targets, check_solver
+from jaxsolvers.engine.job import Options, check_solver
 from jaxsolvers.engine.run import Fit, train
 from jaxsolvers.engine.state import TrainState
+from jaxsolvers.engine.stream import read_given
+from jaxsolvers.engine.targets import Targets
+from jaxsolvers.labels import read_labels
 from jaxsolvers.models import LinearModel
 from jaxsolvers.protocol import Solver
 
@@ -21,10 +23,11 @@ __all__ = ["fit_one_vs_rest"]
 def fit_one_vs_rest(
     solver: Solver,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     classes: Any = None,
     positive_weight: Any = None,
+    negatives: float | None = None,
     chunk_size: int | None = None,
     epochs: int = 1,
     batch_size: int | None = None,
@@ -37,27 +40,35 @@ def fit_one_vs_rest(
     mesh: Mesh | None = None,
     progress: bool = False,
 ) -> Fit:
-    """Train one ranker per class against all the others, all of them at once.
+    """Train one ranker per class or label against all the others, all of them at once.
 
-    Ranker k sees target +1 where ``y == classes[k]`` and -1 elsewhere; all visit the rows in the
-    same order. The result is the same, to the bit, for every ``chunk_size`` and mesh.
+    Ranker k sees target +1 on the rows that have the label ``classes[k]`` and -1 elsewhere; all
+    visit the rows in the same order. The result is the same, to the bit, for every
+    ``chunk_size`` and mesh. Targets are made a block at a time: no (n, K) array exists.
 
     Args:
       solver: e.g. ``js.AdaGradRDA(0.1)``. A number given as an array of length K is one value
         per ranker.
-      X: (n, d), as in ``js.fit``.
-      y: (n,) labels of any sortable kind.
-      classes: the labels in the order of the rankers; sorted labels of y by default. Labels
-        without a row are allowed, rows with other labels are not.
+      X: (n, d) dense or sparse, or a source, as in ``js.fit``.
+      y: (n,) labels of any sortable kind, one per row; or any number per row as an indicator
+        (n, K) of 0/1 or -1/+1 (an array or a SciPy sparse matrix, column k for ranker k) or as a
+        list of n collections of labels (tuples, sets). None with a source.
+      classes: the labels in the order of the rankers; by default the sorted labels of y, or the
+        column numbers of an indicator. Labels without a row are allowed, rows with other labels
+        are not.
       positive_weight: factor on the weight of a ranker's positive rows, > 0; one number or one
         per ranker (K,). 1 by default, or the state's.
+      negatives: negative rows drawn per positive row of a ranker, > 0: in every epoch each ranker
+        visits its positive rows and a random share of the others, drawn by itself and not
+        reweighted. None (default) visits all.
       chunk_size: rankers trained at a time, to bound memory; rounded up to whole tiles. The
         result then lies on the host. All at once by default.
       epochs, batch_size, order, key, sample_weight, intercept, state, block_size, mesh,
         progress: as in ``js.fit``.
 
     Returns:
-      A Fit; ``model.coef`` is (K, d).
+      A Fit; ``model.coef`` is (K, d). ``history["positives"]`` (K,) counts each ranker's positive
+      rows; one warning tells of labels of an indicator or a list of sets that have none.
 
     Raises:
       ValueError: bad input, found before training; the message names the argument.
@@ -71,6 +82,8 @@ def fit_one_vs_rest(
       >>> fit.model.coef.shape, fit.model.predict(X).tolist()
       ((3, 3), ['ant', 'bee', 'cat'])
     """
+    check_solver(solver)
+    examples, y, sample_weight = read_given(X, y, sample_weight)
     options = Options(
         epochs=epochs,
         batch_size=batch_size,
@@ -79,47 +92,35 @@ def fit_one_vs_rest(
         sample_weight=sample_weight,
         intercept=intercept,
         positive_weight=positive_weight,
+        negatives=negatives,
         state=state,
         block_size=block_size,
         chunk_size=chunk_size,
         mesh=mesh,
         progress=progress,
     )
-    check_solver(solver)
-    examples = inputs.check_examples(X)
-    labels = checks.check_labels(y, examples.n)
-    found, codes = _codes(labels, options.known_classes() if classes is None else classes)
-    n_rankers = len(found)
+    labels = read_labels(y, examples.n, classes, options.known_classes())
+    n_rankers = len(labels.classes)
     solver.check_shapes(n_rankers, examples.d)
-    weight = _positive_weight(options.resumed("positive_weight", 1.0), n_rankers)
-    targets = Targets(codes, True, n_rankers, found, weight)
+    targets = Targets(
+        labels.codes,
+        n_rankers,
+        labels.classes,
+        _positive_weight(options.resumed("positive_weight", 1.0), n_rankers),
+        _negatives(options.resumed("negatives", None)),
+        labels.output,
+    )
     coef, intercepts, after, history = train(solver, examples, targets, options)
-    return Fit(LinearModel(coef, intercepts, found), after, history)
+    return Fit(LinearModel(coef, intercepts, labels.classes, labels.output), after, history)
 
 
-def _codes(labels: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(classes (K,), position of each row's label among them (n,) int32)."""
-    found, codes = np.unique(labels, return_inverse=True)
-    if classes is None:
-        if len(found) == 1:
-            raise ValueError(
-                f"y must hold at least two classes, got only {found.tolist()[0]!r}; "
-                "declare the others with classes="
-            )
-        return found, codes.astype(np.int32)
-    classes = np.asarray(classes)
-    if classes.ndim != 1 or len(classes) < 2:
-        raise ValueError(f"classes must be a list of at least two labels, got {classes!r}")
-    position = {label: i for i, label in enumerate(classes.tolist())}
-    if len(position) < len(classes):
-        raise ValueError("classes must be distinct labels, got one twice")
-    unknown = [label for label in found.tolist() if label not in position]
-    if unknown:
-        raise ValueError(
-            f"y holds the label {unknown[0]!r}, the classes are {classes.tolist()[:20]}"
-        )
-    where = np.array([position[label] for label in found.tolist()], np.int32)
-    return classes, where[codes]
+def _negatives(value: Any) -> float | None:
+    if value is None:
+        return None
+    rate = checks.check_reals(value, "negatives", "be a finite number > 0")
+    if rate.ndim or not np.isfinite(rate) or rate <= 0:
+        raise ValueError(f"negatives must be one finite number > 0, got {value!r}")
+    return float(rate)
 
 
 def _positive_weight(value: Any, n_rankers: int) -> np.ndarray:

@@ -11,8 +11,9 @@ import pytest
 from tolerances import assert_bitwise, assert_close, tolerance
 
 import jaxsolvers as js
-from jaxsolvers.engine import slabs, tile
-from jaxsolvers.engine.slabs import SlabShape, slab_shape
+from jaxsolvers.engine import dense_slabs, tile
+from jaxsolvers.engine.dense_slabs import dense_shape
+from jaxsolvers.engine.slabs import SlabShape
 
 F = jnp.result_type(float)
 RNG = np.random.default_rng(15)
@@ -43,8 +44,8 @@ def test_several_slabs_are_one_slab(monkeypatch, order, kind):
     options |= {"intercept": "column", "sample_weight": np.arange(N) % 3}
     rows = kind(X)
     one = js.fit_one_vs_rest(MIRROR, rows, LABELS, **options)
-    monkeypatch.setattr(slabs, "SLAB_BYTES", 2 * 4 * 4 * X.itemsize)
-    assert slab_shape(N, 4, X.itemsize, 4) == SlabShape(2, 4)
+    monkeypatch.setattr(dense_slabs, "SLAB_BYTES", 2 * 4 * 4 * X.itemsize)
+    assert dense_shape(N, 4, X.itemsize, 4) == SlabShape(2, 4)
     several = js.fit_one_vs_rest(MIRROR, rows, LABELS, **options)
     compare(several, one)
     states = [jax.tree.leaves(fit.state.solver_state) for fit in (several, one)]
@@ -54,16 +55,16 @@ def test_several_slabs_are_one_slab(monkeypatch, order, kind):
 def test_several_slabs_are_one_slab_in_gram_sweeps(monkeypatch):
     options = {"classes": range(20), "block_size": 4, "epochs": 2}
     one = js.fit_one_vs_rest(PEGASOS, X, LABELS, **options)
-    monkeypatch.setattr(slabs, "SLAB_BYTES", 4 * 3 * X.itemsize)
+    monkeypatch.setattr(dense_slabs, "SLAB_BYTES", 4 * 3 * X.itemsize)
     compare(js.fit_one_vs_rest(PEGASOS, X, LABELS, **options), one)
 
 
 def test_slabs_hold_what_fits_and_no_more_than_is_needed():
     million = 10**6
-    assert slab_shape(million, 1000, 4, 128) == SlabShape(32, 128)  # 32 x 128 x 1000 x 4 < 2^24
-    assert slab_shape(million, 10**7, 4, 128) == SlabShape(1, 128)
-    assert slab_shape(300, 10, 4, 128) == SlabShape(4, 128)
-    assert slab_shape(1, 1, 4, 1) == SlabShape(1, 1)
+    assert dense_shape(million, 1000, 4, 128) == SlabShape(32, 128)  # 32 x 128 x 1000 x 4 < 2^24
+    assert dense_shape(million, 10**7, 4, 128) == SlabShape(1, 128)
+    assert dense_shape(300, 10, 4, 128) == SlabShape(4, 128)
+    assert dense_shape(1, 1, 4, 1) == SlabShape(1, 1)
 
 
 def test_blocks_of_another_size_give_the_same_run_up_to_rounding():

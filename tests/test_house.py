@@ -38,6 +38,7 @@ LAYERS = [
     {"solvers"},
     {"models", "metrics", "theory", "data", "conversion"},
     {"engine"},
+    {"labels"},
     {"multiclass", "ranking", "structured", "selection"},
     {"estimators", "cli", "__main__", "__init__"},
 ]

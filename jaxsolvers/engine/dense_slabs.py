@@ -16,9 +16,11 @@ import numpy as np
 
 from jaxsolvers.csr import Csr
 from jaxsolvers.engine.sizes import next_power_of_two
-from jaxsolvers.engine.slabs import SLAB_BYTES, Features, SlabShape, Slabs
+from jaxsolvers.engine.slabs import Features, Slabs, SlabShape
 from jaxsolvers.features import Dense
 from jaxsolvers.members import Array
+
+SLAB_BYTES = 1 << 24
 
 
 def dense_shape(n: int, width: int, itemsize: int, block: int) -> SlabShape:
@@ -35,7 +37,7 @@ class DenseSlabs(Slabs):
     gram: bool
 
     def features(self, rows: np.ndarray, live: np.ndarray, contiguous: bool) -> Features:
-        if isinstance(self.examples.values, jax.Array):
+        if isinstance(self.data.examples.values, jax.Array):
             gathered: Any = self._on_device(rows, live, contiguous)
         else:
             gathered = self._on_host(rows, live, contiguous)
@@ -46,27 +48,27 @@ class DenseSlabs(Slabs):
 
     def _on_host(self, rows: np.ndarray, live: np.ndarray, contiguous: bool) -> np.ndarray:
         # A new buffer each time: a device may go on reading the previous one.
-        d, count = self.examples.d, len(live)
+        d, count = self.data.examples.d, len(live)
         at: Any = slice(int(rows[0]), int(rows[0]) + count) if contiguous else rows
-        values = self.examples.values
-        buffer = np.empty((self.shape.size, self.width), self.examples.dtype)
+        values = self.data.examples.values
+        buffer = np.empty((self.shape.size, self.data.width), self.data.examples.dtype)
         if isinstance(values, Csr):
-            buffer[:count, :d] = values.take(at).dense(self.examples.dtype)
+            buffer[:count, :d] = values.take(at).dense(self.data.examples.dtype)
         else:
             buffer[:count, :d] = values[at]
         buffer[:count, d:] = 1
         buffer[count:] = 0
         if not live.all():
             buffer[:count][~live] = 0
-        return buffer.reshape(self.shape.blocks, self.shape.rows, self.width)
+        return buffer.reshape(self.shape.blocks, self.shape.rows, self.data.width)
 
     def _on_device(self, rows: np.ndarray, live: np.ndarray, contiguous: bool) -> Array:
-        values, size = self.examples.values, self.shape.size
-        form = (self.shape, self.intercept, self.examples.dtype)
+        values, size = self.data.examples.values, self.shape.size
+        form = (self.shape, self.data.intercept, self.data.examples.dtype)
         if contiguous and len(rows) == size and live.all():
             return _slice(values, np.int32(rows[0]), form=form)
-        index = np.full(size, self.examples.n, np.int32)
-        index[: len(rows)] = np.where(live, rows, self.examples.n)
+        index = np.full(size, self.data.examples.n, np.int32)
+        index[: len(rows)] = np.where(live, rows, self.data.examples.n)
         return _gather(values, index, form=form)
 
 

@@ -23,12 +23,13 @@ from jaxsolvers.csr import Csr, check_csr, is_sparse
 class Examples:
     """The rows of X where they lie (host or device), never copied whole."""
 
-    values: Any  # (n, d) np.ndarray, jax.Array or Csr, the user's own
+    values: Any  # (n, d) np.ndarray, jax.Array or Csr, the user's own; or a Stream
     dtype: np.dtype  # working dtype
 
     @property
     def sparse(self) -> bool:
-        return isinstance(self.values, Csr)
+        """Whether the rows are sparse."""
+        return getattr(self.values, "sparse", isinstance(self.values, Csr))
 
     @property
     def n(self) -> int:
@@ -43,16 +44,27 @@ def check_examples(X: Any) -> Examples:
     """X ready for training.
 
     Raises:
-      ValueError: as :func:`check_matrix` or :func:`check_csr`, and X without rows or with NaN or infinity.
+      ValueError: as :func:`check_rows`.
     """
-    array = check_csr(X) if is_sparse(X) else check_matrix(X)
+    array = check_rows(X)
+    return Examples(array, working_dtype(array.dtype))
+
+
+def check_rows(X: Any, width: int | None = None) -> Any:
+    """X as an array or a Csr, of ``width`` columns if that is given.
+
+    Raises:
+      ValueError: as :func:`check_matrix` or :func:`check_csr`, and X without rows, with NaN or
+        infinity.
+    """
+    array = check_csr(X, width) if is_sparse(X) else check_matrix(X, width)
     if array.shape[0] == 0:
         raise ValueError(f"X must have at least one row, got 0 samples (shape {array.shape})")
     if max(array.shape) > MAX_COUNT:
         raise ValueError(f"X must have at most 2^31 - 1 rows and columns, got shape {array.shape}")
     if not isinstance(array, Csr):
         check_finite(array, "X")
-    return Examples(array, working_dtype(array.dtype))
+    return array
 
 
 def working_dtype(dtype: Any) -> np.dtype:

@@ -12,24 +12,20 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxsolvers import checks
-from jaxsolvers.csr import Csr
 from jaxsolvers.engine import inputs
-from jaxsolvers.engine.dense_slabs import DenseSlabs, dense_shape
+from jaxsolvers.engine.blocks import check_sparse, choose_blocks, make_slabs
+from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.order import ORDERS, epoch_order, key_words
-from jaxsolvers.engine.row_slabs import RowSlabs, row_shape, sample_blocks
 from jaxsolvers.engine.sharding import mesh_of, n_devices
-from jaxsolvers.engine.sizes import bucket, largest_block, next_power_of_two
-from jaxsolvers.engine.slabs import Slabs
+from jaxsolvers.engine.slabs import Data, Slabs
 from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
+from jaxsolvers.engine.stream import Stream, stream_slabs
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Assignment, Plan, tile_size
 from jaxsolvers.members import Array
 from jaxsolvers.protocol import Loss, Regularizer, Solver
 
 INTERCEPTS = ("none", "column")
-BLOCK_ROWS = 128  # rows of a block unless asked otherwise
-GRAM_BATCH = 32  # batches of at least so many rows are matrix products by themselves
-GRAM_RANKERS = 16  # on a CPU so many rankers or fewer run faster row by row
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,6 +39,7 @@ class Options:
     sample_weight: Any = None
     intercept: str | None = None
     positive_weight: Any = None
+    negatives: float | None = None
     state: TrainState | None = None
     block_size: int | None = None
     chunk_size: int | None = None
@@ -88,7 +85,7 @@ class Job(NamedTuple):
 
 
 def prepare(
-    solver: Solver, examples: inputs.Examples, targets: Targets, options: Options
+    solver: Solver, examples: Examples, targets: Targets, options: Options
 ) -> tuple[Job, int]:
     """Check and complete all arguments; returns the job and the number of rankers per chunk."""
     n, n_rankers = examples.n, targets.n_rankers
@@ -115,19 +112,18 @@ def prepare(
     weight = inputs.check_sample_weight(options.sample_weight, n)
     mesh = mesh_of(options.mesh, examples.values)
     tile = tile_size(n_rankers)
-    platform = mesh.devices.flat[0].platform
-    wide = platform != "cpu" or tile > GRAM_RANKERS
-    gram = solver.gram and wide and batch_size < GRAM_BATCH
-    restricted = examples.sparse and solver.lazy
     if examples.sparse:
-        _check_sparse(solver, targets)
-    first_order = epoch_order(order, n, words, 0)
-    if restricted:
-        block = _restricted_rows(
-            options, examples.values, solver, batch_size, first_order, tile, gram, platform
-        )
-    else:
-        block = _block_rows(options, batch_size, n)
+        check_sparse(solver, targets)
+    streamed = isinstance(examples.values, Stream)
+    if streamed and order == "uniform":
+        raise ValueError('order must be "permutation" or "cyclic" for a source, got "uniform"')
+    sample = Examples(examples.values.first_window(), examples.dtype) if streamed else examples
+    wanted = options.resumed("block_size", None)
+    if wanted is not None:
+        wanted = checks.check_integer(wanted, "block_size")
+    platform = mesh.devices.flat[0].platform
+    first_order = epoch_order(order, sample.n, words, 0) if examples.sparse else None
+    blocks = choose_blocks(solver, sample, batch_size, wanted, first_order, tile, platform)
     with np.errstate(over="ignore", under="ignore"):
         numbers = solver.cast(examples.dtype)
     numbers.validate()  # again: 1e-60 is 0 in float32
@@ -136,9 +132,11 @@ def prepare(
         batch_size=batch_size,
         order=order,
         intercept=intercept,
-        block_size=block,
+        block_size=blocks.rows,
         tile=tile,
         positive_weight=_hashable(targets.positive_weight),
+        negatives=targets.negatives,
+        output=targets.output,
         n_features=examples.d,
         n_rankers=n_rankers,
         dtype=examples.dtype.name,
@@ -146,25 +144,12 @@ def prepare(
         label_dtype="" if targets.classes is None else targets.classes.dtype.str,
     )
     if before is not None:
-        check_continues(before.settings, settings)
+        check_continues(before.settings, settings, options.block_size is not None)
     ready = numbers.free_intercept() if intercept == "column" else numbers
     ready = ready.for_rankers(n_rankers)
-    most_labels = 0
-    if isinstance(targets.values, Csr):
-        most_labels = bucket(largest_block(targets.values.lengths, block))
-    common = (examples, targets.values, weight)
-    rest = (intercept == "column", mesh, words, most_labels)
-    slabs: Slabs
-    if restricted:
-        shape, entries, levels = row_shape(examples.values, block, first_order, tile)
-        gram = gram and block > batch_size
-        parted = ready.debt == "steps" and batch_size > 1
-        steps = partial(_host_rounds, ready) if parted else None
-        slabs = RowSlabs(*common, shape, *rest, entries, levels, steps)
-    else:
-        width = examples.d + (intercept == "column")
-        dense = dense_shape(n, width, examples.dtype.itemsize, block)
-        slabs = DenseSlabs(*common, dense, *rest, gram)
+    data = Data(examples, targets.values, weight, intercept == "column", mesh, words, order, n)
+    make = partial(make_slabs, blocks=blocks, solver=ready, batch_size=batch_size, tile=tile)
+    slabs = stream_slabs(data, blocks.rows, make) if streamed else make(data)
     assignment, live, at_zero = _assign(solver, targets, weight, examples.dtype)
     job = Job(
         ready,
@@ -172,7 +157,7 @@ def prepare(
         assignment,
         at_zero,
         live,
-        Plan(mesh, batch_size, gram and restricted),
+        Plan(mesh, batch_size, blocks.gram and blocks.restricted),
         settings,
         words,
         range(first, first + epochs),
@@ -189,73 +174,6 @@ def prepare(
 
 def _hashable(weight: np.ndarray) -> float | tuple[float, ...]:
     return float(weight) if weight.ndim == 0 else tuple(weight.tolist())
-
-
-def _block_rows(options: Options, batch_size: int, n: int) -> int:
-    """Rows per block: a multiple of the batch size, no larger than n needs."""
-    wanted = options.resumed("block_size", None)
-    if wanted is None:
-        rounds = max(1, BLOCK_ROWS // batch_size)
-        rounds = min(rounds, next_power_of_two(-(-n // batch_size)))
-    else:
-        rounds = -(-checks.check_integer(wanted, "block_size") // batch_size)
-    return rounds * batch_size
-
-
-def _check_sparse(solver: Solver, targets: Targets) -> None:
-    """Raise a ValueError if the solver cannot train on rows that leave out coordinates."""
-    for prefix, part in solver.parts():
-        if isinstance(part, Regularizer) and not (part.separable and part.lazy):
-            raise ValueError(
-                f"{prefix.rstrip('.')} {type(part).__name__} couples the coordinates, which sparse "
-                "rows leave out: make X dense, X.toarray(), or take a separable regularizer"
-            )
-    if targets.negatives is not None and solver.lazy and solver.debt != "none":
-        raise ValueError(
-            f"negatives must be None for {type(solver).__name__} with this regularizer on sparse "
-            "rows (rankers would count rounds apart); AdaGradRDA takes it"
-        )
-
-
-def _restricted_rows(
-    options: Options,
-    values: Csr,
-    solver: Solver,
-    batch_size: int,
-    order: np.ndarray | None,
-    tile: int,
-    gram: bool,
-    platform: str,
-) -> int:
-    """Rows per block of active columns: a round's, or as many as pay by the measured unions."""
-    n = values.shape[0]
-    # Batches that count unequal rounds are told apart block by block.
-    if not gram or (solver.debt == "steps" and batch_size > 1):
-        return batch_size
-    wanted = options.resumed("block_size", None)
-    if wanted is not None:
-        return -(-checks.check_integer(wanted, "block_size") // batch_size) * batch_size
-    costs = {}
-    for rows in (batch_size, 16, 32, 64, 128):
-        block = -(-rows // batch_size) * batch_size
-        if block <= max(n, batch_size):
-            columns = float(sample_blocks(values, block, order)[:, 0].mean())
-            costs[block] = _row_cost(columns, block, batch_size, platform)
-    return min(costs, key=lambda block: (costs[block], block))
-
-
-def _row_cost(columns: float, block: int, batch_size: int, platform: str) -> float:
-    """Nanoseconds per row and ranker, as measured on a CPU with tiles of 512."""
-    if platform != "cpu":
-        return 1 / block  # there each step of a loop waits for the host: the fewer the better
-    if block == batch_size:
-        return 1.1 * columns / block
-    return 1.2 * columns / block + 0.04 * columns + 8.0
-
-
-def _host_rounds(solver: Solver, weight: np.ndarray) -> np.ndarray:
-    """Rounds that batches with these weights (blocks, k) count."""
-    return np.asarray(jax.vmap(lambda row: solver.rounds(row))(jnp.asarray(weight)))
 
 
 def _assign(

@@ -35,14 +35,14 @@ def open_group(job: Job, start: int, stop: int) -> Group:
             return jax.device_put(leaf.value, everywhere(job.plan.mesh))
         return put(leaf.value)
 
-    solver, dtype = job.solver.map_numbers(number), job.slabs.examples.dtype
+    solver, dtype = job.solver.map_numbers(number), job.slabs.data.examples.dtype
     lanes = begin(
         solver,
         put(job.live.astype(dtype)),
         put(job.at_zero.astype(dtype)),
         plan=job.plan,
-        shape=(job.slabs.width,),
-        n_examples=job.slabs.examples.n,
+        shape=(job.slabs.data.width,),
+        n_examples=job.slabs.data.examples.n,
         dtype=dtype,
     )
     if job.before is not None:
@@ -90,7 +90,7 @@ class Result:
         self._tiles: list[Any] = []
         self._coef: Any = None
         self.alive = np.zeros(n_rankers, bool)
-        self.intercept = np.zeros(n_rankers, job.slabs.examples.dtype)
+        self.intercept = np.zeros(n_rankers, job.slabs.data.examples.dtype)
 
     def take(self, group: Group, start: int) -> None:
         """Take the rankers of a group, the first of which is ranker ``start``."""
@@ -98,7 +98,7 @@ class Result:
         weights = tile_weights(group.solver, group.lanes.state, plan=job.plan)
         weights, alive = _usable(weights, group.lanes)
         self.alive[start:stop] = np.asarray(alive)[: group.size]
-        if job.slabs.intercept:
+        if job.slabs.data.intercept:
             self.intercept[start:stop] = np.asarray(weights[: group.size, -1])
             weights = weights[:, :-1]
         self._place(weights, start, group.size)

@@ -37,24 +37,30 @@ def key_words(key: Any) -> np.ndarray:
     raise ValueError(f"key must be an integer in 0 ... 2^64 - 1 or one JAX key, got {key!r}")
 
 
-def raw_bits(words: np.ndarray, epoch: int, count: int, stream: int = ORDER_STREAM) -> np.ndarray:
-    """``count`` uint64 draws that depend on (words, epoch, stream) only."""
+def raw_bits(
+    words: np.ndarray, epoch: int, count: int, stream: int = ORDER_STREAM, window: int = 0
+) -> np.ndarray:
+    """``count`` uint64 draws that depend on (words, epoch, stream, window) only."""
     padded = np.zeros(4, np.uint64)
     padded[: words.size] = words
     key = np.array([padded[0] << np.uint64(32) | padded[1], padded[2] << np.uint64(32) | padded[3]])
-    counter = np.array([0, 0, epoch, stream], np.uint64)
+    counter = np.array([0, window, epoch, stream], np.uint64)
     return np.random.Philox(counter=counter, key=key).random_raw(count)
 
 
-def epoch_order(order: str, n: int, words: np.ndarray, epoch: int) -> np.ndarray | None:
+def epoch_order(
+    order: str, n: int, words: np.ndarray, epoch: int, window: int = 0
+) -> np.ndarray | None:
     """Positions of the rows visited in an epoch, (n,) int64; None for 0, 1, ..., n - 1.
+
+    The rows of a source come in windows, each in an order of its own.
 
     permutation: each row once. uniform: n independent draws (the theory's sampling).
     cyclic: file order.
     """
     if order == "cyclic":
         return None
-    bits = raw_bits(words, epoch, n)
+    bits = raw_bits(words, epoch, n, window=window)
     if order == "permutation":
         return np.argsort(bits, kind="stable")
     # The upper 53 bits as a fraction: exact in float64, bias below n 2^-53.

@@ -140,14 +140,12 @@ def rounds(
     if factor is not None:
         part = _scaled(part, factor, form)
         part = jax.tree.map(
-            lambda leaf, wide: (
-                jnp.concatenate([leaf, jnp.ones_like(leaf[:1])]) if wide else leaf
-            ),
+            lambda leaf, wide: jnp.concatenate([leaf, jnp.ones_like(leaf[:1])]) if wide else leaf,
             part,
             form.features,
         )
         block = block._replace(x=_with_witness(block.x))
-    mapped = jax.vmap(
+    mapped: Any = jax.vmap(
         step,
         in_axes=(own.ranker_axes(), form.lanes, 0, None, axes),
         out_axes=(form.lanes, 0, 0),

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxsolvers.csr import Csr
 from jaxsolvers.engine.sizes import bucket, extended, largest_block
-from jaxsolvers.engine.slabs import Features, SlabShape, Slabs
+from jaxsolvers.engine.slabs import Features, Slabs, SlabShape
 from jaxsolvers.features import Rows
 
 SLAB_ENTRIES = 1 << 21
@@ -73,6 +73,7 @@ def _levels(sample: np.ndarray, largest: Level, n_rankers: int) -> tuple[Level, 
     """The levels of least expected cost."""
     spread = 1.1 if len(sample) <= SAMPLE else 1.0  # a sample's largest is not the largest
     widths = np.array([bucket(int(spread * width)) for width in sample[:, 0]])
+    widths = np.minimum(widths, largest.columns)
     candidates = [w for w in np.unique(widths).tolist() if w < largest.columns][-12:]
     best: tuple[float, tuple[int, ...]] = (np.inf, ())
     for count in range(min(MOST_LEVELS, len(candidates) + 1)):
@@ -100,10 +101,10 @@ class RowSlabs(Slabs):
     steps: Any  # weights (blocks, B) -> rounds, where blocks of unequal rounds part a slab
 
     def cut(self, start: int, order: np.ndarray | None) -> int:
-        n, block = self.examples.n, self.shape.rows
+        n, block = self.data.examples.n, self.shape.rows
         stop = min(start + self.shape.size, n)
         rows = np.arange(start, stop) if order is None else order[start:stop]
-        indptr = self.examples.values.indptr
+        indptr = self.data.examples.values.indptr
         filled = np.cumsum(indptr[rows + 1] - indptr[rows])
         if filled[-1] <= self.entries:
             return stop
@@ -113,11 +114,11 @@ class RowSlabs(Slabs):
     def features(self, rows: np.ndarray, live: np.ndarray, contiguous: bool) -> Features:
         count, (blocks, size) = len(rows), dataclasses.astuple(self.shape)
         at = slice(int(rows[0]), int(rows[0]) + count) if contiguous and live.all() else rows[live]
-        own = self.examples.values.take(at)
+        own = self.data.examples.values.take(at)
         lengths = np.zeros(blocks * size, np.int64)
         lengths[np.flatnonzero(live)] = own.lengths
         ends = np.concatenate([[0], np.cumsum(lengths)])
-        starts = ends[:: size]
+        starts = ends[::size]
         columns, column_starts, places = own.indices, starts, None
         of_row = None
         if size > 1:
@@ -132,17 +133,17 @@ class RowSlabs(Slabs):
         room = self.levels[-1]
         capacity = self.entries + room.entries
         constant = None
-        if self.intercept:
-            constant = self.filled(live.astype(float), 0, self.examples.dtype)
+        if self.data.intercept:
+            constant = self.filled(live.astype(float), 0, self.data.examples.dtype)
         x = Rows(
-            columns=extended(columns, self.entries + room.columns, np.int32),  # type: ignore[arg-type]
+            columns=extended(columns, self.entries + room.columns, np.int32),
             column_starts=column_starts.astype(np.int32),
-            values=extended(own.data, capacity, self.examples.dtype),  # type: ignore[arg-type]
-            places=None if places is None else extended(places, capacity, np.int32),  # type: ignore[arg-type]
-            rows=None if of_row is None else extended(of_row % size, capacity, np.int32),  # type: ignore[arg-type]
+            values=extended(own.data, capacity, self.data.examples.dtype),
+            places=None if places is None else extended(places, capacity, np.int32),
+            rows=None if of_row is None else extended(of_row % size, capacity, np.int32),
             starts=starts.astype(np.int32),
-            live=constant,  # type: ignore[arg-type]
-            n_columns=self.width,
+            live=constant,
+            n_columns=self.data.width,
             n_rows=size,
             levels=self.levels,
         )
@@ -158,7 +159,7 @@ class RowSlabs(Slabs):
         if self.steps is None:
             return np.ones(n_blocks, int)
         weight = np.zeros(n_blocks * self.shape.rows)
-        weight[: len(rows)] = self.weight[rows]
+        weight[: len(rows)] = self.data.weight[rows]
         return np.asarray(self.steps(weight.reshape(n_blocks, -1)))
 
 

@@ -12,12 +12,12 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxsolvers import checks
-from jaxsolvers.engine import inputs
+from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.job import Job, Options, check_solver, prepare
 from jaxsolvers.engine.lanes import Result, open_group
-from jaxsolvers.engine.order import epoch_order
 from jaxsolvers.engine.progress import Progress
 from jaxsolvers.engine.state import TrainState
+from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Group, advance
 from jaxsolvers.models import LinearModel
@@ -32,7 +32,8 @@ class Fit(NamedTuple):
       state: pass it as ``state=`` to train on.
       history: per epoch, (epochs,) or (epochs, K): ``progressive_loss`` (mean loss of each row
         before its round, weighted), ``mistakes`` and ``violations`` (counts of rows),
-        ``seconds`` (epochs,).
+        ``seconds`` (epochs,). With many rankers also ``positives`` (K,), the rows that have the
+        ranker's label and a weight above 0.
     """
 
     model: LinearModel
@@ -43,7 +44,7 @@ class Fit(NamedTuple):
 def fit(
     solver: Solver,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     epochs: int = 1,
     batch_size: int | None = None,
@@ -56,21 +57,23 @@ def fit(
     mesh: Mesh | None = None,
     progress: bool = False,
 ) -> Fit:
-    """Train one ranker on dense rows.
+    """Train one ranker.
 
     Args:
       solver: e.g. ``js.Pegasos(1e-4)``; its numbers are single numbers here.
-      X: (n, d) NumPy or JAX array (or anything ``np.asarray`` takes) of numbers. Its floating
-        dtype is the working dtype (16-bit trains in float32, integers in the default float).
-      y: (n,). For a classification loss two values of any kind, coded -1 and +1 in sorted
-        order; for a regression loss real targets.
+      X: (n, d) NumPy or JAX array (or anything ``np.asarray`` takes) of numbers; any SciPy sparse
+        matrix or JAX BCOO, of which only what is stored is touched; or a ``js.data`` source, read
+        once for its labels and then once per epoch. The floating dtype is the working dtype
+        (16-bit trains in float32, integers in the default float).
+      y: (n,); None with a source. For a classification loss two values of any kind, coded -1 and
+        +1 in sorted order; for a regression loss real targets.
       epochs: passes over the rows, >= 1; 1 by default.
       batch_size: rows per round, 1 ... n; 1 by default.
-      order: "permutation" (default; each epoch visits every row once, in a new order),
-        "uniform" (an epoch is n independent draws, the sampling of the theory) or "cyclic"
-        (file order).
+      order: "permutation" (default; each epoch visits every row once, in a new order; the rows
+        of a source within windows of some 32 MB), "uniform" (an epoch is n independent draws,
+        the sampling of the theory; not of a source) or "cyclic" (file order).
       key: seed of the orders, an int or a JAX key; 0 by default.
-      sample_weight: (n,) >= 0; only ratios count. Weight 0 leaves a row out.
+      sample_weight: (n,) >= 0; only ratios count. Weight 0 leaves a row out. None with a source.
       intercept: "none" (default) or "column": a constant 1 beside the features. First-order
         solvers leave it unregularized, Pegasos regularizes it.
       state: ``Fit.state`` of an earlier call: ``epochs`` more with its settings.
@@ -92,6 +95,8 @@ def fit(
       >>> js.fit(js.Pegasos(0.1), X, y, epochs=10).model.predict(X).tolist()
       ['yes', 'yes', 'no', 'no']
     """
+    check_solver(solver)
+    examples, y, sample_weight = read_given(X, y, sample_weight)
     options = Options(
         epochs=epochs,
         batch_size=batch_size,
@@ -104,8 +109,6 @@ def fit(
         mesh=mesh,
         progress=progress,
     )
-    check_solver(solver)
-    examples = inputs.check_examples(X)
     solver.check_shapes(None, examples.d)
     values, classes = _binary_targets(solver, y, examples, options.known_classes())
     targets = Targets(values, 1, classes, np.ones(()))
@@ -119,7 +122,7 @@ def fit(
 
 
 def _binary_targets(
-    solver: Solver, y: Any, examples: inputs.Examples, known: np.ndarray | None
+    solver: Solver, y: Any, examples: Examples, known: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Targets as floats, and the two labels they stand for (None for regression)."""
     name = type(solver.loss).__name__
@@ -150,7 +153,7 @@ def _binary_targets(
 
 
 def train(
-    solver: Solver, examples: inputs.Examples, targets: Targets, options: Options
+    solver: Solver, examples: Examples, targets: Targets, options: Options
 ) -> tuple[Any, Any, TrainState, dict[str, np.ndarray]]:
     """Train all rankers; the engine behind every front.
 
@@ -176,6 +179,11 @@ def train(
         if name != "seconds"
     }
     merged["seconds"] = np.sum([part["seconds"] for part in history], axis=0)
+    if targets.per_ranker:
+        merged["positives"] = targets.positives((job.slabs.data.weight > 0).astype(float)).astype(
+            int
+        )
+        _report_empty(merged["positives"], targets)
     _report_lost(solver, state.alive, targets.classes)
     return coef, intercept, state, merged
 
@@ -187,13 +195,11 @@ def _train_chunk(
         open_group(job, at, min(at + job.group, stop)) for at in range(start, stop, job.group)
     ]
     rows: list[dict[str, np.ndarray]] = []
-    n = job.slabs.examples.n
     for epoch in job.epochs:
         began = time.perf_counter()
         totals = _Totals(stop - start)
-        order = epoch_order(job.settings.order, n, job.words, epoch)
         waiting: list[Info] = []
-        for slab, count in job.slabs.epoch(order, epoch):
+        for slab, count in job.slabs.epoch(epoch):
             infos = []
             for i, group in enumerate(groups):
                 lanes, info = advance(
@@ -233,6 +239,19 @@ class _Totals:
         mean = np.where(weight > 0, loss / np.where(weight > 0, weight, 1), np.nan)
         counts = {name: self.sums[name] for name in ("mistakes", "violations")}
         return {"progressive_loss": mean, **counts, "seconds": np.array(seconds)}
+
+
+def _report_empty(positives: np.ndarray, targets: Targets) -> None:
+    """Say once which labels of label sets have no positive row."""
+    empty = np.flatnonzero(positives == 0)
+    if targets.output != "label" and empty.size and targets.classes is not None:
+        first = targets.classes[empty[0] : empty[0] + 1].tolist()[0]
+        warnings.warn(
+            f"{empty.size} of {positives.size} labels have no positive row (the first is "
+            f"{first!r}; all in history['positives']): their rankers only learn to say no",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -> None:

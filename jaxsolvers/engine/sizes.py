@@ -15,7 +15,7 @@ def next_power_of_two(n: int) -> int:
 def bucket(n: int) -> int:
     """A size >= n out of few: a power of two or three quarters of one, at least 8."""
     whole = max(8, next_power_of_two(max(n, 1)))
-    return 3 * whole // 4 if 8 < whole and n <= 3 * whole // 4 else whole
+    return 3 * whole // 4 if whole > 8 and n <= 3 * whole // 4 else whole
 
 
 def largest_block(lengths: np.ndarray, rows: int) -> int:

@@ -8,6 +8,7 @@ visiting order, a slab at a time, so that there is never a second copy of X; row
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -17,12 +18,11 @@ from jax.sharding import Mesh
 
 from jaxsolvers.csr import Csr
 from jaxsolvers.engine.inputs import Examples
-from jaxsolvers.engine.order import DRAW_STREAM, raw_bits
+from jaxsolvers.engine.order import DRAW_STREAM, epoch_order, raw_bits
 from jaxsolvers.engine.sharding import everywhere
+from jaxsolvers.engine.sizes import bucket, largest_block
 from jaxsolvers.engine.targets import LabelSets
 from jaxsolvers.members import Array, arrays
-
-SLAB_BYTES = 1 << 24
 
 
 @arrays
@@ -34,9 +34,9 @@ class Slab:
     target: Any  # (S, B) int32 class codes or float values, or LabelSets
     weight: Array  # (S, B) float, 0 for padding
     index: Array  # (S, B) int32 position among the n examples, n for padding
-    segments: Array  # (G, L + 1) int32: in each, blocks of level 0, then of level 1, ...
-    span: Array  # (2,) int32, the first segment to visit and the one to stop before
-    step: Array  # () int32, how far the counter moves in each round with a live row
+    segments: Any  # (G, L + 1) int32: in each, blocks of level 0, then of level 1, ...
+    span: Any  # (2,) int32, the first segment to visit and the one to stop before
+    step: Any  # () int32, how far the counter moves in each round with a live row
     draw: Array  # (2,) uint32, key of the draws of this epoch
 
 
@@ -62,34 +62,52 @@ class Features(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Slabs:
-    """The slabs of one data set. A subclass knows how features are stored."""
+class Data:
+    """What the slabs of a run are made of."""
 
     examples: Examples
     target: np.ndarray | Csr  # (n,) int32 codes or float values; (n, K) sets of codes
     weight: np.ndarray  # (n,) float64
-    shape: SlabShape
     intercept: bool
     mesh: Mesh
     words: np.ndarray  # raw words of the key
-    most_labels: int  # of a block, rounded up; 0 unless targets are sets
+    order: str
+    n: int  # rows of the whole run, of which these are the window-th part, from row `first` on
+    first: int = 0
+    window: int = 0
 
     @property
     def width(self) -> int:
         """Columns the solver sees."""
         return self.examples.d + self.intercept
 
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Slabs:
+    """The slabs of one data set. A subclass knows how features are stored."""
+
+    data: Data
+    shape: SlabShape
+
+    @functools.cached_property
+    def most_labels(self) -> int:
+        """Labels of a block at most, rounded up."""
+        sets = self.data.target
+        assert isinstance(sets, Csr)
+        return bucket(largest_block(sets.lengths, self.shape.rows))
+
     def put(self, values: Any) -> Array:
         """The values on every device."""
-        return jax.device_put(values, everywhere(self.mesh))
+        return jax.device_put(values, everywhere(self.data.mesh))
 
-    def epoch(self, order: np.ndarray | None, number: int) -> Iterator[tuple[Slab, int]]:
-        """Yield (slab, number of rows) in visiting order; None visits 0, 1, ..., n - 1.
+    def epoch(self, number: int) -> Iterator[tuple[Slab, int]]:
+        """Yield (slab, number of rows) in the epoch's order.
 
         A slab whose pieces must be visited apart comes once for each, the rows with the last.
         """
-        n = self.examples.n
-        draw = self.put(raw_bits(self.words, number, 1, DRAW_STREAM).view(np.uint32))
+        data, n = self.data, self.data.examples.n
+        draw = self.put(raw_bits(data.words, number, 1, DRAW_STREAM).view(np.uint32))
+        order = epoch_order(data.order, n, data.words, number, data.window)
         start = 0
         while start < n:
             stop = self.cut(start, order)
@@ -103,7 +121,7 @@ class Slabs:
 
     def cut(self, start: int, order: np.ndarray | None) -> int:
         """Where the slab that starts at position ``start`` of the order ends."""
-        return min(start + self.shape.size, self.examples.n)
+        return min(start + self.shape.size, self.data.examples.n)
 
     def features(self, rows: np.ndarray, live: np.ndarray, contiguous: bool) -> Features:
         """The features of the rows; those not ``live`` are all zeros."""
@@ -113,17 +131,17 @@ class Slabs:
         self, rows: np.ndarray, draw: Array, contiguous: bool
     ) -> tuple[Slab, list[tuple[int, int, int]]]:
         # A row of weight 0 is all zeros: whatever it held cannot overflow into its block.
-        live = self.weight[rows] > 0
+        live = self.data.weight[rows] > 0
         x, gram, segments, pieces = self.features(rows, live, contiguous)
         slab = Slab(
             x=x,
             gram=gram,
             target=self._targets(rows),
-            weight=self.put(self.filled(self.weight[rows], 0, self.examples.dtype)),
-            index=self.put(self.filled(rows, self.examples.n, np.int32)),
+            weight=self.put(self.filled(self.data.weight[rows], 0, self.data.examples.dtype)),
+            index=self.put(self.filled(self.data.first + rows, self.data.n, np.int32)),
             segments=self.put(segments),
-            span=np.zeros(2, np.int32),  # type: ignore[arg-type]
-            step=np.int32(1),  # type: ignore[arg-type]
+            span=np.zeros(2, np.int32),
+            step=np.int32(1),
             draw=draw,
         )
         return slab, pieces
@@ -135,8 +153,10 @@ class Slabs:
         return whole.reshape(self.shape.blocks, self.shape.rows)
 
     def _targets(self, rows: np.ndarray) -> Any:
-        if not isinstance(self.target, Csr):
-            kind = np.int32 if self.target.dtype == np.int32 else self.examples.dtype
-            return self.put(self.filled(self.target[rows], -1, kind))
-        sets = LabelSets.of(self.target.take(rows), self.shape.blocks, self.shape.rows, self.most_labels)
+        if not isinstance(self.data.target, Csr):
+            kind = np.int32 if self.data.target.dtype == np.int32 else self.data.examples.dtype
+            return self.put(self.filled(self.data.target[rows], -1, kind))
+        sets = LabelSets.of(
+            self.data.target.take(rows), self.shape.blocks, self.shape.rows, self.most_labels
+        )
         return jax.tree.map(self.put, sets)

@@ -24,6 +24,8 @@ class Settings:
     block_size: int
     tile: int
     positive_weight: float | tuple[float, ...]  # one for all rankers, or one each
+    negatives: float | None  # drawn per positive row
+    output: str  # the form of y: "label", or a form of label sets
     n_features: int
     n_rankers: int
     dtype: str
@@ -69,16 +71,16 @@ def describe(solver: Solver) -> tuple[tuple[str, str], ...]:
     return tuple(walk(solver, ""))
 
 
-def check_continues(before: Settings, now: Settings) -> None:
+def check_continues(before: Settings, now: Settings, blocks_given: bool) -> None:
     """Raise a ValueError that names the first argument that contradicts a state."""
     for field in dataclasses.fields(Settings):
         if field.name in ("solver", "label_dtype"):
             continue
+        if field.name == "block_size" and not blocks_given:
+            continue  # other rows (sparse after dense) may be handled in other blocks
         old, new = getattr(before, field.name), getattr(now, field.name)
         if old != new:
-            name = {"n_features": "X", "dtype": "X", "n_rankers": "y", "tile": "y"}.get(
-                field.name, field.name
-            )
+            name = _ARGUMENTS.get(field.name, field.name)
             raise ValueError(
                 f"state was made with {field.name} = {_short(old)}, got {_short(new)}: see {name}"
             )
@@ -91,6 +93,10 @@ def check_continues(before: Settings, now: Settings) -> None:
                 f"state was made with {label} = {then.get(name)}, got {given.get(name)}; "
                 "continue with the same solver"
             )
+
+
+# Settings that follow from an argument of another name.
+_ARGUMENTS = {"n_features": "X", "dtype": "X", "n_rankers": "y", "tile": "y", "output": "y"}
 
 
 def _short(value: Any) -> str:

@@ -23,6 +23,7 @@ class Targets:
     classes: np.ndarray | None  # as LinearModel.classes
     positive_weight: np.ndarray  # () or (K,)
     negatives: float | None = None  # negative rows drawn per positive one; all by default
+    output: str = "label"  # as LinearModel.output
 
     @property
     def per_ranker(self) -> bool:
@@ -43,9 +44,9 @@ class Targets:
 class LabelSets:
     """The label sets of a slab's rows, block by block, without padding between them."""
 
-    codes: Array  # (L,) int32
-    rows: Array  # (L,) int32, the row of the block
-    starts: Array  # (S + 1,) int32
+    codes: Any  # (L,) int32
+    rows: Any  # (L,) int32, the row of the block
+    starts: Any  # (S + 1,) int32
     n_rows: int = dataclasses.field(metadata={"static": True})  # B
     most: int = dataclasses.field(metadata={"static": True})  # labels of a block, at most
 
@@ -56,8 +57,8 @@ class LabelSets:
         capacity = bucket(blocks * most) + most  # a slice more: none is ever clamped
         place = np.repeat(np.arange(sets.shape[0]) % rows, sets.lengths)
         return cls(
-            codes=extended(sets.indices, capacity, np.int32),  # type: ignore[arg-type]
-            rows=extended(place, capacity, np.int32),  # type: ignore[arg-type]
+            codes=extended(sets.indices, capacity, np.int32),
+            rows=extended(place, capacity, np.int32),
             starts=ends.astype(np.int32),
             n_rows=rows,
             most=most,

@@ -131,11 +131,11 @@ def _lanes(
     size, n_lanes = rows.raw.shape
     inner = _stretch_rows(size, batch_size)
     row = jax.ShapeDtypeStruct((batch_size,), rows.raw.dtype)
-    one_lane = jax.tree.map(
+    own, scalars = jax.tree.map(
         lambda a: jax.ShapeDtypeStruct(a.shape[:-1], a.dtype), (solver, carry.scalars)
     )
     steady = carry.square_norm is None and is_steady(
-        *one_lane, row, None if carry.dual is None else row
+        own, scalars, row, None if carry.dual is None else row
     )
 
     def stretch(state: tuple[Carry, Moves], start: Array) -> tuple[tuple[Carry, Moves], Trace]:

@@ -1,0 +1,127 @@
+"""Which blocks of rows a run works on: how many rows, over which columns, by which form."""
+
+from __future__ import annotations
+
+import operator
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsolvers.csr import Csr
+from jaxsolvers.engine.dense_slabs import DenseSlabs, dense_shape
+from jaxsolvers.engine.inputs import Examples
+from jaxsolvers.engine.order import epoch_order
+from jaxsolvers.engine.row_slabs import RowShape, RowSlabs, row_shape, sample_blocks
+from jaxsolvers.engine.sizes import next_power_of_two
+from jaxsolvers.engine.slabs import Data, Slabs
+from jaxsolvers.engine.targets import Targets
+from jaxsolvers.protocol import Regularizer, Solver
+
+BLOCK_ROWS = 128  # rows of a block unless asked otherwise
+GRAM_BATCH = 32  # batches of at least so many rows are matrix products by themselves
+GRAM_RANKERS = 16  # on a CPU so many rankers or fewer run faster row by row
+
+
+class Blocks(NamedTuple):
+    """The blocks of a run."""
+
+    rows: int  # a multiple of the batch size
+    restricted: bool  # to the columns that their rows hold
+    gram: bool  # swept by their Gram matrix
+
+
+def choose_blocks(
+    solver: Solver,
+    examples: Examples,
+    batch_size: int,
+    wanted: int | None,
+    order: np.ndarray | None,
+    tile: int,
+    platform: str,
+) -> Blocks:
+    """The blocks for a run; ``wanted`` rows, if not None, rounded up to whole batches."""
+    wide = platform != "cpu" or tile > GRAM_RANKERS
+    gram = solver.gram and wide and batch_size < GRAM_BATCH
+    if examples.sparse and solver.lazy:
+        rows = batch_size
+        # Only a Gram sweep gains by several rounds in a block; debts in unequal steps forbid it.
+        if gram and wanted is not None:
+            rows = -(-wanted // batch_size) * batch_size
+        elif gram:
+            rows = _cheapest(examples.values, batch_size, order, platform)
+        return Blocks(rows, True, gram and rows > batch_size)
+    if wanted is None:
+        rounds = max(1, BLOCK_ROWS // batch_size)
+        rounds = min(rounds, next_power_of_two(-(-examples.n // batch_size)))
+    else:
+        rounds = -(-wanted // batch_size)
+    return Blocks(rounds * batch_size, False, gram)
+
+
+def _cheapest(values: Csr, batch_size: int, order: np.ndarray | None, platform: str) -> int:
+    """Rows of a block that cost least by the columns that blocks turn out to share."""
+    costs = {}
+    for rows in (batch_size, 16, 32, 64, 128):
+        block = -(-rows // batch_size) * batch_size
+        if block <= max(values.shape[0], batch_size):
+            columns = float(sample_blocks(values, block, order)[:, 0].mean())
+            costs[block] = _row_cost(columns, block, batch_size, platform)
+    return min(costs, key=lambda block: (costs[block], block))
+
+
+def _row_cost(columns: float, block: int, batch_size: int, platform: str) -> float:
+    """Nanoseconds per row and ranker, as measured on two CPU cores with tiles of 512."""
+    if platform != "cpu":
+        return 1 / block  # there each step of a loop waits for the host: the fewer the better
+    if block == batch_size:
+        return 1.1 * columns / block
+    return 1.2 * columns / block + 0.04 * columns + 8.0
+
+
+def make_slabs(
+    data: Data,
+    like: Slabs | None = None,
+    *,
+    blocks: Blocks,
+    solver: Solver,
+    batch_size: int,
+    tile: int,
+) -> Slabs:
+    """The slabs of some rows; of the sizes of ``like``, for the same programs, where they fit."""
+    examples = data.examples
+    if not blocks.restricted:
+        shape = dense_shape(examples.n, data.width, examples.dtype.itemsize, blocks.rows)
+        return DenseSlabs(data, shape if like is None else like.shape, blocks.gram)
+    order = epoch_order(data.order, examples.n, data.words, 0, data.window)
+    sizes = row_shape(examples.values, blocks.rows, order, tile)
+    parted = solver.debt == "steps" and batch_size > 1
+    steps = partial(_host_rounds, solver) if parted else None
+    if isinstance(like, RowSlabs):
+        fits = all(map(operator.le, sizes.levels[-1], like.levels[-1]))
+        sizes = RowShape(
+            like.shape, max(like.entries, sizes.entries), like.levels if fits else sizes.levels
+        )
+    return RowSlabs(data, sizes.slab, sizes.entries, sizes.levels, steps)
+
+
+def _host_rounds(solver: Solver, weight: np.ndarray) -> np.ndarray:
+    """Rounds that batches with these weights (blocks, k) count."""
+    return np.asarray(jax.vmap(lambda row: solver.rounds(row))(jnp.asarray(weight)))
+
+
+def check_sparse(solver: Solver, targets: Targets) -> None:
+    """Raise a ValueError if the solver cannot train on rows that leave out coordinates."""
+    for prefix, part in solver.parts():
+        if isinstance(part, Regularizer) and not (part.separable and part.lazy):
+            raise ValueError(
+                f"{prefix.rstrip('.')} {type(part).__name__} couples the coordinates, which sparse "
+                "rows leave out: make X dense, X.toarray(), or take a separable regularizer"
+            )
+    if targets.negatives is not None and solver.lazy and solver.debt != "none":
+        raise ValueError(
+            f"negatives must be None for {type(solver).__name__} with this regularizer on sparse "
+            "rows (rankers would count rounds apart); AdaGradRDA takes it"
+        )

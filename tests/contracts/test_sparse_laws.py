@@ -1,0 +1,240 @@
+"""Laws of training on sparse rows: the same as on dense ones, whatever the rows are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import members
+import numpy as np
+import pytest
+from contracts.streams import FLOAT
+from jax.sharding import Mesh
+from sparse_rows import dense, fuzzed
+from tolerances import assert_bitwise, assert_close
+
+import jaxsolvers as js
+from jaxsolvers.engine import row_slabs
+from jaxsolvers.members import member
+from jaxsolvers.protocol import Regularizer, Solver
+
+N, D, K = 70, 24, 20
+every_solver = members.every_solver(
+    *(
+        form(0.3, regularizer=regularizer)
+        for form in (js.AdaGradRDA, js.AdaGradFOBOS)
+        for regularizer in members.regularizers()
+        if regularizer.separable
+    )
+)
+
+
+def problem(seed: int = 0) -> tuple[Any, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = fuzzed(N, D, seed, FLOAT)
+    labels = rng.permutation(np.arange(N) % K)
+    return X, labels, rng.uniform(0.2, 2.0, N) * (rng.random(N) < 0.8)
+
+
+def assert_same(sparse: js.Fit, whole: js.Fit, law: str = "run") -> None:
+    """Two fits agree: in coefficients, intercepts and what they report."""
+    assert_close(sparse.model.coef, whole.model.coef, law, scale=1.0, name="coef")
+    assert_close(sparse.model.intercept, whole.model.intercept, law, scale=1.0, name="intercept")
+    # A residual of exactly 0 is one of 1e-17 in another order of the sums: no count to compare.
+    counts = ("mistakes", "violations") if sparse.model.classes is not None else ()
+    for name in ("progressive_loss", *counts):
+        ours, theirs = sparse.history[name].astype(FLOAT), whole.history[name].astype(FLOAT)
+        assert_close(ours, theirs, law, name=name)
+
+
+def run(solver: Solver, X: Any, labels: Any, k: int, **settings: Any) -> js.Fit:
+    """Two epochs, a stop, and one more from the state."""
+    regression = not solver.loss.classification
+    if regression:
+        y = np.where(labels < K // 2, -0.4, 0.7)
+        once = js.fit(solver, X, y, epochs=2, batch_size=k, **settings)
+        return js.fit(solver, X, y, state=once.state, sample_weight=settings.get("sample_weight"))
+    once = js.fit_one_vs_rest(solver, X, labels, epochs=2, batch_size=k, **settings)
+    weight = settings.get("sample_weight")
+    return js.fit_one_vs_rest(solver, X, labels, state=once.state, sample_weight=weight)
+
+
+@every_solver
+@pytest.mark.parametrize("k", [1, 16])
+def test_sparse_rows_train_like_dense_ones(solver: Solver, k: int) -> None:
+    """Empty rows, unseen columns, repeated and unsorted ones, weights of 0, a warm start."""
+    X, labels, weight = problem()
+    k = 1 if solver.single_row else k
+    settings = {"sample_weight": weight, "intercept": ("none", "column")[k > 1]}
+    assert_same(run(solver, X, labels, k, **settings), run(solver, dense(X), labels, k, **settings))
+
+
+@every_solver
+def test_one_ranker_on_sparse_rows_is_one_on_dense_ones(solver: Solver) -> None:
+    X, labels, _ = problem(1)
+    y = np.where(labels < K // 2, -0.6, 1.0)  # labels or numbers, as the loss takes them
+    settings: dict[str, Any] = {"epochs": 2, "order": "uniform", "intercept": "column"}
+    sparse, whole = js.fit(solver, X, y, **settings), js.fit(solver, dense(X), y, **settings)
+    assert_same(sparse, whole)
+
+
+SWEPT = [
+    js.Pegasos(0.1),
+    js.Pegasos(0.02, project=True),
+    js.Pegasos(1e-4, project=True, loss=js.losses.SquaredHinge()),
+]
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@members.each(SWEPT, "solver")
+def test_blocks_of_active_columns_equal_rows_one_by_one(solver: Solver, k: int) -> None:
+    X, labels, weight = problem(2)
+    by_rows = run(solver, X, labels, k, sample_weight=weight)
+    by_blocks = run(solver, X, labels, k, sample_weight=weight, block_size=32)
+    whole = run(solver, dense(X), labels, k, sample_weight=weight)
+    assert by_rows.state.settings.block_size == k
+    assert by_blocks.state.settings.block_size == 32
+    assert_same(by_blocks, by_rows)
+    assert_same(by_blocks, whole)
+
+
+@pytest.mark.parametrize("intercept", ["none", "column"])
+@pytest.mark.parametrize("seed", range(6))
+def test_fuzzed_rows_in_many_small_slabs_of_several_levels(
+    seed: int, intercept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_slabs, "SLAB_ENTRIES", 64)
+    monkeypatch.setattr(row_slabs, "LOOP_COST", 0.0)
+    X, labels, weight = problem(3 + seed)
+    for solver in (js.Pegasos(0.1, project=True), MIRROR):
+        for block in (None, 8):
+            settings = {"sample_weight": weight, "intercept": intercept, "block_size": block}
+            whole = {**settings, "block_size": None}
+            assert_same(
+                run(solver, X, labels, 1, **settings), run(solver, dense(X), labels, 1, **whole)
+            )
+
+
+MIRROR = js.AdaGradFOBOS(0.3, 0.01, regularizer=js.regularizers.ElasticNet(0.01, 0.2))
+
+
+def test_a_long_row_gets_a_level_of_its_own() -> None:
+    lengths = np.array([5] * 200 + [200])
+    X = row_slabs.Csr(
+        np.ones(lengths.sum()),
+        np.concatenate([np.arange(length) for length in lengths]).astype(np.int32),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        (201, 400),
+    )
+    shape = row_slabs.row_shape(X, 1, None, 512)
+    assert [level.columns for level in shape.levels] == [8, 256]
+
+
+def test_batches_of_unequal_live_rows_owe_unequal_steps() -> None:
+    """In "example" mode a batch counts its live rows: debts of other batches are settled first."""
+    X, labels, weight = problem(4)
+    weight[::3] = 0
+    for regularizer in (js.regularizers.SquaredL2(0.5), js.regularizers.L1(0.01)):
+        solver = js.AdaGradFOBOS(0.3, regularizer=regularizer)
+        for k in (4, 16):
+            settings = {"sample_weight": weight, "order": "cyclic"}
+            sparse = run(solver, X, labels, k, **settings)
+            assert_same(sparse, run(solver, dense(X), labels, k, **settings))
+
+
+# ---- one program ---------------------------------------------------------------------------------
+LAZY = [
+    js.Pegasos(0.1),
+    js.Pegasos(0.02, project=True),
+    js.AdaGradRDA(0.3, regularizer=js.regularizers.L1(0.01)),
+    MIRROR,
+]
+DEVICES = Mesh(np.array(jax.devices()), ("rankers",))
+MANY = 1100
+
+
+@members.each(LAZY, "solver")
+def test_chunks_and_devices_change_no_bit(solver: Solver) -> None:
+    X = fuzzed(60, D, 9, FLOAT)
+    labels = np.arange(60) * 17
+    settings: dict[str, Any] = {"classes": np.arange(MANY), "batch_size": 4, "epochs": 2}
+    whole = js.fit_one_vs_rest(solver, X, labels, **settings)
+    for other in ({"chunk_size": 512}, {"mesh": DEVICES}):
+        fit = js.fit_one_vs_rest(solver, X, labels, **settings, **other)
+        assert_bitwise(np.asarray(fit.model.coef), np.asarray(whole.model.coef), str(other))
+        losses = (fit.history["progressive_loss"], whole.history["progressive_loss"])
+        assert_close(*losses, "compiled")
+
+
+@members.each(LAZY, "solver")
+def test_a_run_in_parts_is_the_whole_run_to_the_bit(solver: Solver) -> None:
+    X, labels, weight = problem(5)
+    for block in (None, 16):
+        settings: dict[str, Any] = {"sample_weight": weight, "block_size": block}
+        whole = js.fit_one_vs_rest(solver, X, labels, epochs=3, **settings)
+        once = js.fit_one_vs_rest(solver, X, labels, **settings)
+        twice = js.fit_one_vs_rest(
+            solver, X, labels, epochs=2, state=once.state, sample_weight=weight
+        )
+        assert_bitwise(np.asarray(twice.model.coef), np.asarray(whole.model.coef))
+        assert_bitwise(twice.state.solver_state, whole.state.solver_state)
+
+
+def test_a_run_goes_from_dense_rows_to_sparse_ones() -> None:
+    X, labels, _ = problem(6)
+    for solver in LAZY:
+        first = js.fit_one_vs_rest(solver, dense(X), labels, block_size=16)
+        mixed = js.fit_one_vs_rest(solver, X, labels, state=first.state)
+        whole = js.fit_one_vs_rest(solver, dense(X), labels, epochs=2, block_size=16)
+        assert_close(mixed.model.coef, whole.model.coef, "run", scale=1.0)
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+class Coupled(Regularizer):
+    """A norm, as far as this test goes."""
+
+
+def test_a_regularizer_that_couples_coordinates_names_the_dense_way() -> None:
+    X, labels, _ = problem()
+    with pytest.raises(ValueError, match=r"regularizer Coupled .* X\.toarray\(\)"):
+        js.fit_one_vs_rest(js.AdaGradRDA(0.1, regularizer=register(Coupled)()), X, labels)
+
+
+def register(cls: type) -> Any:
+    return member(cls)
+
+
+# ---- owed proxes ---------------------------------------------------------------------------------
+@members.each([r for r in members.regularizers() if r.lazy and r.debt != "none"], "regularizer")
+def test_owed_proxes_equal_proxes_one_by_one(regularizer: Any) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=40).astype(FLOAT)
+    metric = np.exp(rng.uniform(-8, 8, 40)).astype(FLOAT)
+    count = rng.integers(0, 30, 40)
+    for tau in (1e-3, 0.1, 5.0):
+        own = regularizer.cast(FLOAT)
+        expected = weights.copy()
+        for j in range(int(count.max())):
+            moved = np.asarray(own.prox(expected, metric, FLOAT.type(tau)))
+            expected = np.where(j < count, moved, expected)
+        owed = own.owed(weights, metric, FLOAT.type(tau), count.astype(FLOAT))
+        assert_close(owed, expected, "rewritten", scale=1.0)
+
+
+@members.each([r for r in members.regularizers() if r.lazy and r.debt == "none"], "regularizer")
+def test_a_regularizer_without_debts_leaves_its_own_points_alone(regularizer: Any) -> None:
+    own = regularizer.cast(FLOAT)
+    z = np.random.default_rng(0).normal(size=40).astype(FLOAT)
+    point = own.prox(z, np.ones(40, FLOAT), FLOAT.type(0.3))
+    again = own.prox(point, np.full(40, 3.0, FLOAT), FLOAT.type(0.3))
+    assert_close(again, point, "compiled", scale=1.0)
+
+
+@members.each([r for r in members.regularizers() if r.debt == "sum"], "regularizer")
+def test_debts_of_unequal_steps_add_up(regularizer: Any) -> None:
+    own = regularizer.cast(FLOAT)
+    z = np.random.default_rng(0).normal(size=40).astype(FLOAT)
+    metric = np.full(40, 2.0, FLOAT)
+    apart = own.prox(own.prox(z, metric, FLOAT.type(0.3)), metric, FLOAT.type(4.0))
+    together = own.owed(z, metric, FLOAT.type(0.1), np.full(40, 43.0, FLOAT))
+    assert_close(together, apart, "rewritten", scale=1.0)
