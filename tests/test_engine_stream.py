@@ -103,6 +103,16 @@ def test_what_a_source_has_or_cannot_do_is_refused(arguments: Any, message: str)
         js.fit(js.Pegasos(0.1), source, **arguments)
 
 
+def test_query_ids_are_not_taken_for_weights(tmp_path: Any) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("1 qid:1 1:0.5\n-1 qid:2 2:1\n")
+    source = js.data.iter_svmlight(path, rows=10, query_id=True)
+    with pytest.raises(ValueError, match="X must be a source without query ids"):
+        js.fit(js.Pegasos(0.1), source)
+    fit = js.fit(js.Pegasos(0.1), js.data.iter_svmlight(path, rows=10))
+    assert fit.model.coef.shape == (2,)
+
+
 def test_an_array_without_y_is_refused() -> None:
     with pytest.raises(ValueError, match="y must be given, got None"):
         js.fit(js.Pegasos(0.1), rows(True))

@@ -1,5 +1,31 @@
-"""Data: generators today; files and sources on the way."""
+"""Data: files, sources of rows, transforms and generators.
 
-from jaxsolvers.data.datasets import blobs
+Nothing here imports scipy or scikit-learn before it is called.
+"""
 
-__all__ = ["blobs"]
+from jaxsolvers.data.chunks import QueryChunk
+from jaxsolvers.data.datasets import blobs, multilabel_text, sparse_text
+from jaxsolvers.data.sources import ArraySource, IteratorSource, Source, rechunk
+from jaxsolvers.data.svmlight import SvmlightData, read_svmlight, read_svmlight_files
+from jaxsolvers.data.svmlight_stream import SvmlightStream, iter_svmlight
+from jaxsolvers.data.svmlight_writer import write_svmlight
+from jaxsolvers.data.transforms import hash_features, normalize_rows
+
+__all__ = [
+    "ArraySource",
+    "IteratorSource",
+    "QueryChunk",
+    "Source",
+    "SvmlightData",
+    "SvmlightStream",
+    "blobs",
+    "hash_features",
+    "iter_svmlight",
+    "multilabel_text",
+    "normalize_rows",
+    "read_svmlight",
+    "read_svmlight_files",
+    "rechunk",
+    "sparse_text",
+    "write_svmlight",
+]

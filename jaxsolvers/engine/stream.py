@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxsolvers.csr import Csr, check_csr, is_sparse
-from jaxsolvers.data.sources import Source, rechunk
 from jaxsolvers.engine.inputs import Examples, check_examples, check_rows, working_dtype
 from jaxsolvers.engine.slabs import Data, Slab, Slabs, SlabShape
 
@@ -25,20 +24,20 @@ WINDOW_BYTES = 1 << 25
 class Stream:
     """A source whose rows were counted."""
 
-    source: Source
+    source: Any  # a jaxsolvers.data.Source
     shape: tuple[int, int]
     sparse: bool
     window: int  # rows that are held together, about
 
     def first_window(self) -> Any:
         """The features of the first rows, to measure by."""
-        for chunk in rechunk(self.source, self.window):
+        for chunk in _rechunked(self.source, self.window):
             return check_rows(chunk[0], self.shape[1])
 
     def windows(self, rows: int) -> Iterator[Any]:
         """The features of consecutive ``rows`` rows, checked."""
         seen = 0
-        for chunk in rechunk(self.source, rows):
+        for chunk in _rechunked(self.source, rows):
             X = chunk[0]
             seen += X.shape[0]
             if seen > self.shape[0]:
@@ -49,6 +48,18 @@ class Stream:
                 f"X must give the same rows in every epoch: it gave {self.shape[0]} when it was "
                 f"first read, now {'more' if seen > self.shape[0] else seen}"
             )
+
+
+def _rechunked(source: Any, rows: int) -> Any:
+    # Here and not above: importing jaxsolvers loads no data.
+    from jaxsolvers.data.sources import rechunk
+
+    return rechunk(source, rows)
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is a source of rows rather than rows."""
+    return hasattr(X, "n_features") and hasattr(X, "__iter__") and not hasattr(X, "shape")
 
 
 class Given(NamedTuple):
@@ -66,7 +77,7 @@ def read_given(X: Any, y: Any, sample_weight: Any) -> Given:
       ValueError: y or sample_weight beside a source, y missing beside an array, chunks that do
         not fit together; the message names the argument.
     """
-    if not isinstance(X, Source):
+    if not is_source(X):
         if y is None:
             raise ValueError("y must be given, got None; only a source of js.data has its own")
         return Given(check_examples(X), y, sample_weight)
@@ -78,6 +89,8 @@ def read_given(X: Any, y: Any, sample_weight: Any) -> Given:
     weights: list[Any] = []
     kinds: set[bool] = set()
     for chunk in X:
+        if hasattr(chunk, "qid"):
+            raise ValueError("X must be a source without query ids: read it with query_id=False")
         rows = chunk[0]
         n += rows.shape[0]
         kinds.add(is_sparse(rows))
