@@ -1,43 +1,26 @@
 """Tests of jaxsolvers.metrics against scikit-learn, enumeration of all orders, and closed forms."""
 
-import itertools
 import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from ranking_metrics import (
+    GRADED,
+    RANKERS,
+    REFERENCES,
+    RTOL,
+    WEIGHTED,
+    enumerated,
+    every_name,
+    every_ranker,
+    tied_columns,
+)
 from sklearn.metrics import average_precision_score, zero_one_loss
 
 from jaxsolvers import metrics
 from jaxsolvers.metrics.per_ranker import each_ranker
-
-# Against float64 references. Scores come as integers or ranks, so only the sums are rounded.
-RTOL = 1e-12 if jnp.result_type(float) == np.float64 else 1e-5
-RANKERS = {
-    "step": metrics.average_precision,
-    "expected": lambda *args, **kw: metrics.average_precision(*args, ties="expected", **kw),
-    "at_k": lambda *args, **kw: metrics.precision_at_k(*args, [5, 1, 99], **kw),
-}
-every_ranker = pytest.mark.parametrize("metric", RANKERS.values(), ids=list(RANKERS))
-
-
-def tied_columns(n: int, rankers: int, levels: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Bool targets with at least one positive per column, integer scores on few levels."""
-    rng = np.random.default_rng(seed)
-    targets = rng.random((n, rankers)) < 0.3
-    targets[rng.integers(n, size=rankers), np.arange(rankers)] = True
-    return targets, rng.integers(-levels // 2, levels // 2 + 1, (n, rankers)).astype(np.int32)
-
-
-def enumerated(targets, scores, value_of_ranked_targets) -> float:
-    """Mean of a metric of the ranked targets over all orders of the rows that respect scores."""
-    orders = [
-        order
-        for order in itertools.permutations(range(len(scores)))
-        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
-    ]
-    return float(np.mean([value_of_ranked_targets([targets[i] for i in o]) for o in orders]))
 
 
 def ap_of_ranked(ranked) -> float:
@@ -46,6 +29,25 @@ def ap_of_ranked(ranked) -> float:
 
 
 # Values ------------------------------------------------------------------------------------------
+
+
+@every_name
+@pytest.mark.parametrize("levels", [1, 4, 1000])
+def test_every_ranking_metric_equals_its_definition(name, levels):
+    targets, scores = tied_columns(30, 3, levels)
+    weights = np.random.default_rng(1).exponential(size=30) if name in WEIGHTED else None
+    expected = [REFERENCES[name](t, s, weights) for t, s in zip(targets.T, scores.T, strict=True)]
+    found = RANKERS[name](targets, scores, sample_weight=weights)
+    np.testing.assert_allclose(found, np.transpose(expected), rtol=RTOL, atol=RTOL)
+
+
+@every_name
+def test_infinite_scores_rank_as_the_highest_and_the_lowest(name):
+    targets, scores = tied_columns(30, 3, 4)
+    assert (abs(scores) == 2).any(axis=0).all()
+    infinite = scores.astype(np.float32)
+    infinite[scores == 2], infinite[scores == -2] = np.inf, -np.inf
+    np.testing.assert_array_equal(RANKERS[name](targets, infinite), RANKERS[name](targets, scores))
 
 
 @pytest.mark.parametrize("weighting", ["none", "random", "zeros", "huge"])
@@ -128,6 +130,13 @@ def test_without_ties_step_and_expected_agree_and_a_perfect_ranking_is_exactly_o
     for kw in ({}, {"ties": "expected"}, {"sample_weight": weights}):
         perfect = metrics.average_precision(targets, scores + 30 * targets, **kw)
         np.testing.assert_array_equal(perfect, [1.0, 1.0, 1.0])
+    for perfect in (
+        metrics.roc_auc(targets, scores + 30 * targets),
+        metrics.roc_auc(targets, scores + 30 * targets, sample_weight=weights),
+        metrics.ndcg_at_k(targets, scores + 30 * targets),
+        metrics.recall_at_k(targets, scores + 30 * targets, 30),
+    ):
+        np.testing.assert_array_equal(perfect, [1.0, 1.0, 1.0])
 
 
 @every_ranker
@@ -172,23 +181,23 @@ def test_one_column_alone_equals_the_same_column_among_others(metric):
         np.testing.assert_allclose(alone, together[..., column], rtol=RTOL)
 
 
-@every_ranker
-def test_codings_dtypes_and_the_default_float(metric):
+@every_name
+def test_codings_dtypes_and_the_default_float(name):
+    metric = RANKERS[name]
     targets, scores = tied_columns(30, 3, 4)
     value = metric(targets, scores)
     assert isinstance(value, jax.Array) and value.dtype == jnp.result_type(float)
     codings = [
         targets.astype(int),
         targets.astype(np.uint8),
-        np.where(targets, 1.0, -1.0),
-        jnp.where(targets, 1, -1),
+        jnp.asarray(targets, jnp.bfloat16),
         targets.tolist(),
         targets.astype(object),
     ]
-    for coded in codings:
-        np.testing.assert_array_equal(metric(coded, scores), value)
     mixed = np.stack([targets[:, 0], 2 * targets[:, 1] - 1.0, targets[:, 2]], axis=1)
-    np.testing.assert_array_equal(metric(mixed, scores), value)
+    signed = [np.where(targets, 1.0, -1.0), jnp.where(targets, 1, -1), mixed]
+    for coded in codings if name in GRADED else codings + signed:
+        np.testing.assert_array_equal(metric(coded, scores), value)
 
 
 def test_scores_of_any_real_dtype_rank_alike():
@@ -244,9 +253,10 @@ def test_jit_and_vmap_equal_eager(metric):
     np.testing.assert_allclose(one_by_one, value, rtol=1e-6)
 
 
-@every_ranker
-def test_what_is_refused_or_undefined_is_nan_for_that_ranker_inside_jit(metric):
-    targets = np.array([[1, 0, 1, 1], [0, 0, 2, 0]])
+@every_name
+def test_what_is_refused_or_undefined_is_nan_for_that_ranker_inside_jit(name):
+    metric = RANKERS[name]
+    targets = np.array([[1, 0, 1, 1], [0, 0, -2, 0]])
     scores = np.array([[1.0, 2.0, 3.0, np.nan], [0.0, 1.0, 2.0, 3.0]], np.float32)
 
     @jax.jit
@@ -260,11 +270,11 @@ def test_what_is_refused_or_undefined_is_nan_for_that_ranker_inside_jit(metric):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         first = undefined(np.float32([1.0, 1.0]))
-    no_positives = metric is not RANKERS["at_k"]  # precision at k is 0 there
+    no_positives = name != "precision"  # precision at k is 0 there
     np.testing.assert_array_equal(first, expected(0, no_positives, 1, 1))
     for weights in ([1.0, -1.0], [0.0, 0.0], [1.0, np.nan], [1.0, np.inf]):
         np.testing.assert_array_equal(undefined(np.float32(weights)), expected(1, 1, 1, 1))
-    unequal_refused = metric is not RANKERS["step"]
+    unequal_refused = name not in WEIGHTED
     found = undefined(np.float32([1.0, 2.0]))
     second = no_positives or unequal_refused
     np.testing.assert_array_equal(found, expected(unequal_refused, second, 1, 1))

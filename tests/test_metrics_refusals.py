@@ -1,22 +1,23 @@
 """What the ranking metrics refuse, and what they say where they are undefined."""
 
 import itertools
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from ranking_metrics import (
+    RANKERS,
+    RTOL,
+    WEIGHTED,
+    binary,
+    every_cutoff,
+    every_ranker,
+)
 from sklearn.metrics import average_precision_score
 
 from jaxsolvers import metrics
-
-RTOL = 1e-12 if jnp.result_type(float) == np.float64 else 1e-5
-RANKERS = {
-    "step": metrics.average_precision,
-    "expected": lambda *args, **kw: metrics.average_precision(*args, ties="expected", **kw),
-    "at_k": lambda *args, **kw: metrics.precision_at_k(*args, [5, 1, 99], **kw),
-}
-every_ranker = pytest.mark.parametrize("metric", RANKERS.values(), ids=list(RANKERS))
 
 
 @every_ranker
@@ -31,9 +32,7 @@ every_ranker = pytest.mark.parametrize("metric", RANKERS.values(), ids=list(RANK
         ([0, 1], ["a", "b"], {}, ["scores"]),
         ([0, 1], [1.0, None], {}, ["scores"]),
         ([0, 1], [1j, 2.0], {}, ["scores", "complex"]),
-        ([0, 2], [1.0, 2.0], {}, ["targets", "positive", "2"]),
-        ([-1, 0, 1], [1.0, 2.0, 3.0], {}, ["targets", "positive", "-1"]),
-        ([0.0, np.nan], [1.0, 2.0], {}, ["targets", "positive", "nan"]),
+        ([0.0, np.nan], [1.0, 2.0], {}, ["targets", "nan"]),
         ([0, 1], [1.0, 2.0], {"positive": "1"}, ["targets", "positive"]),
         (["a", "b"], [1.0, 2.0], {"positive": 1}, ["targets", "positive"]),
         ([-1, 1], [1.0, 2.0], {"positive": True}, ["targets", "positive", "-1"]),
@@ -52,7 +51,23 @@ def test_errors_name_the_argument_and_what_was_given(metric, targets, scores, kw
     assert all(word in str(error.value) for word in words), str(error.value)
 
 
-@pytest.mark.parametrize("name", ["expected", "at_k"])
+@pytest.mark.parametrize("name", binary)
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [
+        ([0, 2], ["targets", "positive", "2"]),
+        ([-1, 0, 1], ["targets", "positive", "-1"]),
+        ([0.0, np.nan], ["targets", "positive", "nan"]),
+        ([0.0, 0.5], ["targets", "positive", "0.5"]),
+    ],
+)
+def test_targets_of_more_than_two_classes_are_refused(name, targets, words):
+    with pytest.raises(ValueError) as error:
+        RANKERS[name](targets, np.arange(len(targets)))
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+@pytest.mark.parametrize("name", [name for name in RANKERS if name not in WEIGHTED])
 def test_unequal_weights_are_refused_where_no_weighted_form_exists(name):
     with pytest.raises(ValueError, match=r"sample_weight.*equal.*1\.0, 2\.0"):
         RANKERS[name]([0, 1, 1], [1, 2, 3], sample_weight=[0, 1, 2])
@@ -67,13 +82,14 @@ def test_unknown_ties_and_shapes_are_refused_inside_jit_too():
         jax.jit(metrics.precision_at_k)(jnp.ones(4), jnp.ones(4), 2)
 
 
-@pytest.mark.parametrize("metric", [RANKERS["step"], RANKERS["expected"]])
-def test_one_warning_counts_the_rankers_without_positives(metric):
+@pytest.mark.parametrize("name", [name for name in RANKERS if name != "precision"])
+def test_one_warning_counts_the_rankers_without_positives(name):
+    metric = RANKERS[name]
     targets = np.array([[1, 0, 0], [0, 0, 0], [0, 1, 0]])
     scores = np.arange(9.0).reshape(3, 3)
     with pytest.warns(UserWarning, match="skipped 2 of 3 rankers") as caught:
         value = metric(targets, scores, sample_weight=[1, 1, 0])
-    assert len(caught) == 1 and caught[0].filename == __file__
+    assert len(caught) == 1 and Path(caught[0].filename).parent == Path(__file__).parent
     rows = np.isnan(np.asarray(value)).reshape(-1, 3)
     np.testing.assert_array_equal(rows, np.broadcast_to([False, True, True], rows.shape))
 
@@ -99,6 +115,12 @@ def test_no_positives_is_nan_with_one_warning_case_151():
     assert len(caught) == 1 and np.nanmean(values) == 1.0 and np.isnan(values[0])
 
 
+def test_k_beyond_the_rows_finds_every_positive_case_154():
+    np.testing.assert_array_equal(metrics.recall_at_k([1, 0, 1], [0.3, 0.2, 0.1], 5), 1.0)
+    dropped = metrics.recall_at_k([1, 1, 0, 1], [4, 3, 2, 1], 5, sample_weight=[1, 0, 1, 1])
+    np.testing.assert_array_equal(dropped, 1.0)
+
+
 def test_k_beyond_the_rows_divides_by_k_case_154():
     value = metrics.precision_at_k([1, 0, 1], [0.3, 0.2, 0.1], 5)
     np.testing.assert_allclose(value, 0.4, rtol=RTOL)
@@ -106,19 +128,31 @@ def test_k_beyond_the_rows_divides_by_k_case_154():
     np.testing.assert_allclose(dropped, 0.4, rtol=RTOL)
 
 
+@every_cutoff
 @pytest.mark.parametrize(
-    "k", [-1, 0, 4.5, True, False, 3.0, "3", None, [], [3, 0], [2, True], np.array([1.0]), [[1]]]
+    "k", [-1, 0, 4.5, True, False, 3.0, "3", [None], [], [3, 0], [2, True], np.array([1.0]), [[1]]]
 )
-def test_a_cutoff_that_is_not_a_positive_integer_is_refused_case_155(k):
+def test_a_cutoff_that_is_not_a_positive_integer_is_refused_case_155(metric, k):
     with pytest.raises(ValueError, match="k must be an integer >= 1"):
-        metrics.precision_at_k([0, 1], [1, 2], k)
+        metric([0, 1], [1, 2], k)
+
+
+def test_no_cutoff_means_all_rows_for_ndcg_alone():
+    for metric in (metrics.precision_at_k, metrics.recall_at_k):
+        with pytest.raises(ValueError, match=r"k must be an integer >= 1.*None"):
+            metric([0, 1], [1, 2], None)
+    assert metrics.ndcg_at_k([0, 1], [1, 2]) == metrics.ndcg_at_k([0, 1], [1, 2], 2)
 
 
 @pytest.mark.parametrize("k", [np.int64(3), np.uint8(3), np.array(3), jnp.array(3), 3])
 def test_integers_of_any_type_are_cutoffs_case_155(k):
-    value = metrics.precision_at_k([1, 0, 0, 1], [4, 3, 2, 1], k)
+    targets, scores = [1, 0, 0, 1], [4, 3, 2, 1]
+    value = metrics.precision_at_k(targets, scores, k)
     assert value.shape == ()
     np.testing.assert_allclose(value, 1 / 3, rtol=RTOL)
+    assert metrics.recall_at_k(targets, scores, k) == 0.5
+    best = 1 + 1 / np.log2(3)
+    np.testing.assert_allclose(metrics.ndcg_at_k(targets, scores, k), 1 / best, rtol=RTOL)
     assert metrics.precision_at_k([1, 0], [2, 1], 2**40) == 2.0**-40
 
 

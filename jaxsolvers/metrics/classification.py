@@ -52,9 +52,10 @@ def error_rate(
     with jax.numpy_dtype_promotion("standard"):  # labels are values, their dtypes are nothing
         wrong = truth != guess
     valid = jnp.broadcast_to(valid, columns(wrong).shape[1:])
-    values = each_ranker(_weighted_mean, valid, weights, (columns(wrong),))
+    values = each_ranker(_weighted_mean, valid, (columns(wrong),), (weights,))
     return values if truth.ndim == 2 else values[0]
 
 
-def _weighted_mean(weights: jax.Array, wrong: jax.Array) -> jax.Array:
+def _weighted_mean(wrong: jax.Array, weights: jax.Array | None) -> jax.Array:
+    weights = jnp.ones(wrong.shape, jnp.int32) if weights is None else weights
     return ratio(total(jnp.where(wrong, weights, 0)), total(weights))

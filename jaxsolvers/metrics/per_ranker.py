@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,18 +16,19 @@ from jaxsolvers.metrics.checks import Data
 
 @functools.partial(jax.jit, static_argnums=0)
 def each_ranker(
-    metric: Callable[..., jax.Array],
+    metric: Callable[..., Any],
     valid: Data,
-    weights: Data | None,
     columns: tuple[Data, ...],
-    shared: tuple[Data, ...] = (),
-) -> jax.Array:
-    """(K, ...) values of ``metric``, NaN where ``valid`` (K,) is False."""
+    shared: tuple[Data | None, ...] = (),
+) -> Any:
+    """(K, ...) results of ``metric``, NaN (a count: 0) where ``valid`` (K,) is False."""
 
-    def one(is_valid: jax.Array, columns: tuple[jax.Array, ...]) -> jax.Array:
-        # Counts are int32: a float32 counter stops at 2^24.
-        counts = jnp.ones(columns[0].shape, jnp.int32) if weights is None else weights
-        return jnp.where(is_valid, metric(counts, *columns, *shared), jnp.nan)
+    def one(is_valid: jax.Array, columns: tuple[jax.Array, ...]) -> Any:
+        def masked(result: jax.Array) -> jax.Array:
+            floating = jnp.issubdtype(result.dtype, jnp.floating)
+            return jnp.where(is_valid, result, jnp.nan if floating else 0)
+
+        return jax.tree.map(masked, metric(*columns, *shared))
 
     return jax.vmap(one, in_axes=(0, 1))(valid, columns)
 

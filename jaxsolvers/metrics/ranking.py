@@ -1,30 +1,19 @@
-"""Ranking metrics: how well the scores of a ranker put its positive rows first."""
+"""Metrics of a whole ranking: how well the scores of a ranker put its positive rows first."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import lax
 from numpy.typing import ArrayLike
 
-from jaxsolvers.metrics.checks import (
-    as_array,
-    check_shapes,
-    checked_cutoffs,
-    checked_positives,
-    checked_scores,
-    checked_weights,
-    columns,
-    is_known,
-)
-from jaxsolvers.metrics.per_ranker import each_ranker, ratio, total
+from jaxsolvers.metrics.evaluate import ranking_metric
+from jaxsolvers.metrics.per_ranker import ratio
+from jaxsolvers.metrics.queries import Mean, Queries, queries_of
+from jaxsolvers.metrics.ranks import rank
 
-__all__ = ["average_precision", "precision_at_k"]
+__all__ = ["average_precision", "roc_auc"]
 
 
 def average_precision(
@@ -34,6 +23,7 @@ def average_precision(
     *,
     positive: object = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> jax.Array:
     """Average precision: the mean, over the positives, of the precision at their ranks.
 
@@ -46,167 +36,121 @@ def average_precision(
     (McSherry and Najork, ECIR 2008).
 
     Args:
-      targets: (n,) or (n, K): bool, 0/1 or -1/+1; labels of any kind if ``positive`` is given.
+      targets: (n,) or (n, K): bool, 0/1 or -1/+1; labels of any kind if ``positive`` is given. A
+        scipy sparse (n, K) is made dense a few columns at a time.
       scores: same shape, real, higher first. Infinities are ranked.
       ties: ``"step"`` or ``"expected"``.
       positive: the label that counts as positive, all others being negative.
       sample_weight: (n,) non-negative, or None for equal weights. Weight 0 drops a row; the others
         must be equal for ``ties="expected"``.
+      groups: (n,) query ids of any kind in any order, or None for one query. Rows are ranked
+        within their query, and the value is the plain mean over the queries: each counts alike,
+        whatever its rows and weights.
 
     Returns:
       () for (n,) input, else (K,), in JAX's default float dtype. A ranker without positives has
-      none: it gets NaN, and one warning per call counts such rankers.
+      none: it gets NaN, and one warning per call counts such rankers. With ``groups``, queries
+      without positives are left out of the mean and the warning counts them; a ranker is NaN when
+      none is left. A query whose rows all have weight 0 is dropped with them.
 
     Raises:
       ValueError: shapes differ or are empty; a score is NaN; targets are not binary; an unknown
-        ``ties``; weights are negative, not finite, all zero, or unequal where they must be equal.
+        ``ties``; weights are negative, not finite, all zero, or unequal where they must be equal;
+        ``groups`` not (n,), NaN, or of ids that cannot be sorted.
 
     Example:
       >>> print(average_precision([1, 0], [0.5, 0.5]))
       0.5
       >>> print(average_precision([1, 0], [0.5, 0.5], ties="expected"))
       0.75
+      >>> print(average_precision([1, 0, 0, 1], [4, 3, 2, 1], groups=["a", "b", "a", "b"]))
+      0.75
     """
     if ties not in ("step", "expected"):
         raise ValueError(f'ties must be "step" or "expected"; got {ties!r}')
-    inputs = (targets, scores, positive, sample_weight)
+    inputs, name = (targets, scores, positive, sample_weight, groups), "average_precision"
     if ties == "step":
-        return _rank_metric("average_precision", _step_ap, inputs)
-    return _rank_metric("average_precision", _expected_ap, inputs, equal_for='ties="expected"')
+        return ranking_metric(name, _mean_step_ap, inputs)
+    return ranking_metric(name, _mean_expected_ap, inputs, equal_for='ties="expected"')
 
 
-def precision_at_k(
+def roc_auc(
     targets: ArrayLike,
     scores: ArrayLike,
-    k: int | Sequence[int] | np.ndarray,
     *,
     positive: object = None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> jax.Array:
-    """Precision at k: the share of positives among the k highest scores, ties averaged.
+    """Area under the ROC curve: the share of (positive, negative) pairs ranked right.
 
-    ``P@k = (1/k) [positives above + (min(k, n) - rows above) p/N]``: the group of equal scores
-    that holds rank min(k, n) has N rows, p of them positive; "above" means a higher score. This is
-    the mean over uniformly random orders of equal scores (McSherry and Najork, ECIR 2008). The
-    divisor stays k when n < k.
+    ``AUC = sum_{i positive, j negative} w_i w_j (1[s_i > s_j] + 1[s_i = s_j] / 2) / (P N)``, P and
+    N the weights of the two classes (Hanley and McNeil, Radiology 143, 1982). It is
+    scikit-learn's ``roc_auc_score``, of each column.
 
     Args:
       targets: (n,) or (n, K), as in ``average_precision``.
       scores: same shape, real, higher first. Infinities are ranked.
-      k: an int >= 1, or a sequence of them in any order; other values do not compile again.
       positive: the label that counts as positive, all others being negative.
-      sample_weight: (n,) or None for equal weights. Weight 0 drops a row, the others must be equal.
+      sample_weight: (n,) non-negative, or None for equal weights. Weight 0 drops a row.
+      groups: (n,) query ids, as in ``average_precision``: the mean area per query, of pairs within
+        a query only.
 
     Returns:
-      () for (n,) input, else (K,), in JAX's default float dtype; a sequence of cut-offs adds a
-      leading axis (len(k),) in the order asked. A ranker without positives gets 0.
+      () for (n,) input, else (K,), in JAX's default float dtype. A ranker with one class only has
+      none: it gets NaN, and one warning per call counts such rankers. With ``groups``, queries of
+      one class are left out of the mean and the warning counts them; a ranker is NaN when none is
+      left.
 
     Raises:
-      ValueError: as in ``average_precision``; ``k`` not a positive integer; unequal weights.
+      ValueError: as in ``average_precision``.
 
     Example:
-      >>> print(precision_at_k([0, 1, 0], [0.9, 0.8, 0.7], [1, 2]))
-      [0.  0.5]
+      >>> print(roc_auc([1, 0, 1, 0], [0.9, 0.5, 0.5, 0.1]))
+      0.875
     """
-    cutoffs, is_sequence = checked_cutoffs(k)
-    # k is data, not a static argument: new cut-offs reuse the program.
-    ranks = np.asarray([min(one, np.iinfo(np.int32).max) for one in cutoffs], np.int32)
-    shared = (ranks, np.asarray(cutoffs, jnp.result_type(float)))
-    inputs, name = (targets, scores, positive, sample_weight), "precision_at_k"
-    values = _rank_metric(name, _precision_at, inputs, shared, name)
-    return jnp.moveaxis(values, -1, 0) if is_sequence else values[..., 0]
-
-
-def _rank_metric(
-    name: str,
-    metric: Callable[..., jax.Array],
-    inputs: tuple[Any, Any, object, Any],
-    shared: tuple[np.ndarray, ...] = (),
-    equal_for: str = "",
-) -> jax.Array:
-    """Check, compute each ranker, and warn about those without positives."""
-    targets, scores, positive, sample_weight = inputs
-    targets, scores = as_array("targets", targets), as_array("scores", scores)
-    check_shapes(targets, "scores", scores)
-    weights, valid = checked_weights(sample_weight, len(targets), equal_for)
-    positives, binary = checked_positives(columns(targets), positive)
-    ranked, orderly = checked_scores(columns(scores))
-    valid = jnp.broadcast_to(valid & binary & orderly, ranked.shape[1:])
-    values = each_ranker(metric, valid, weights, (positives, ranked), shared)
-    if is_known(values):
-        skipped = np.isnan(np.asarray(values)).reshape(len(values), -1).any(axis=1).sum()
-        if skipped:
-            text = f"{name}: skipped {skipped} of {len(values)} rankers, which have no positive row"
-            warnings.warn(f"{text}: their value is NaN, leave it out of means", stacklevel=3)
-    return values if targets.ndim == 2 else values[0]
+    inputs = (targets, scores, positive, sample_weight, groups)
+    return ranking_metric("roc_auc", _mean_auc, inputs, missing="rows of one class only")
 
 
 # One ranker: pure functions of (n,) columns
 
-
-class _Ranking(NamedTuple):
-    """Rows by descending score, (n,) each, counted by weight; a group is a run of equal scores."""
-
-    weights: jax.Array
-    gains: jax.Array  # the weight of a positive row, 0 for a negative one
-    rows: jax.Array  # rows up to this one: its rank
-    above: jax.Array  # rows above the group
-    size: jax.Array  # rows in the group
-    positives_above: jax.Array
-    positives: jax.Array  # positives in the group
-    all_positives: jax.Array  # (), of the ranker
+Column = jax.Array
+Shared = jax.Array | None
 
 
-def _rank(weights: jax.Array, positive: jax.Array, scores: jax.Array) -> _Ranking:
-    # Every operand is a sort key, so that tied rows come in one order whatever the input order:
-    # permuting the rows changes no bit of a result.
-    key, positive, weights = lax.sort((_descending(scores), positive, weights), num_keys=3)
-    gains = jnp.where(positive, weights, 0)
-    rows, hits = lax.cumsum(weights), lax.cumsum(gains)
-    place, edge, differs = lax.iota(jnp.int32, key.size), jnp.ones(1, bool), key[1:] != key[:-1]
-    first = lax.cummax(jnp.where(jnp.concatenate([edge, differs]), place, 0))
-    last = lax.cummin(jnp.where(jnp.concatenate([differs, edge]), place, key.size), reverse=True)
-    above, hits_above = rows[first] - weights[first], hits[first] - gains[first]
-    groups = (above, rows[last] - above, hits_above, hits[last] - hits_above)
-    return _Ranking(weights, gains, rows, *groups, hits[-1])
+def step_ap(queries: Queries, positive: Column, scores: Column, weights: Shared) -> jax.Array:
+    """Average precision per query, tied groups counted whole; NaN without positives."""
+    r = rank(queries, positive, scores, weights)
+    precision = ratio(r.gains_above + r.gains_tied, r.above + r.tied, 0.0)
+    return ratio(queries.total(r.gains.astype(precision.dtype) * precision), r.all_gains)
 
 
-def _descending(scores: jax.Array) -> jax.Array:
-    """Integers that sort by descending score and are equal where the scores are.
-
-    They are the bits of the floats: comparing floats ties denormals where XLA flushes them to 0.
-    """
-    if jnp.issubdtype(scores.dtype, jnp.floating):
-        kind = jnp.dtype(f"int{8 * scores.dtype.itemsize}")
-        bits = lax.bitcast_convert_type(scores, kind)
-        # The bits of negative floats grow with the magnitude: mirror them, -0.0 onto 0.0.
-        scores = jnp.where(bits < 0, jnp.iinfo(kind).min - bits, bits)
-    return ~scores  # unlike a minus sign, right for unsigned and for the smallest integer
+def _mean_step_ap(positive: Column, scores: Column, codes: Shared, weights: Shared) -> Mean:
+    queries = queries_of(codes, weights, scores.size)
+    return queries.mean(step_ap(queries, positive, scores, weights))
 
 
-def _step_ap(weights: jax.Array, positive: jax.Array, scores: jax.Array) -> jax.Array:
-    r = _rank(weights, positive, scores)
-    precision = ratio(r.positives_above + r.positives, r.above + r.size, 0.0)
-    return ratio(total(r.gains.astype(precision.dtype) * precision), r.all_positives)
-
-
-def _expected_ap(counts: jax.Array, positive: jax.Array, scores: jax.Array) -> jax.Array:
-    r = _rank(counts, positive, scores)
+def _mean_expected_ap(positive: Column, scores: Column, codes: Shared, weights: Shared) -> Mean:
+    queries = queries_of(codes, weights, scores.size)
+    r = rank(queries, positive, scores)
     # The positives above the j-th row of a group, given that this row is one. Summed row by row
     # every term is >= 0; the closed form with harmonic numbers cancels for groups at late ranks.
-    rho = ratio(r.positives - 1, r.size - 1, 0.0)
+    rho = ratio(r.gains_tied - 1, r.tied - 1, 0.0)
     within = (r.rows - r.above - 1).astype(rho.dtype) * rho
-    precision = ratio(r.positives_above.astype(rho.dtype) + 1 + within, r.rows, 0.0)
-    chance = r.weights.astype(rho.dtype) * ratio(r.positives, r.size, 0.0)
-    return ratio(total(chance * precision), r.all_positives)
+    precision = ratio(r.gains_above.astype(rho.dtype) + 1 + within, r.rows)
+    chance = ratio(r.gains_tied, r.tied)
+    return queries.mean(ratio(queries.total(chance * precision), r.all_gains))
 
 
-def _precision_at(counts: jax.Array, *columns_and_cutoffs: jax.Array) -> jax.Array:
-    positive, scores, ranks, divisors = columns_and_cutoffs
-    r = _rank(counts, positive, scores)
-    ranks = jnp.minimum(ranks, r.rows[-1])  # dropped rows hold no rank
-    row = jnp.searchsorted(r.rows, ranks)
-    share = ratio(r.positives[row], r.size[row])
-    hits = r.positives_above[row].astype(share.dtype)
-    hits = hits + (ranks - r.above[row]).astype(share.dtype) * share
-    return hits / divisors
+def _mean_auc(positive: Column, scores: Column, codes: Shared, weights: Shared) -> Mean:
+    queries = queries_of(codes, weights, scores.size)
+    r = rank(queries, positive, scores, weights)
+    # Of each negative row: the share of the positives above it. Nothing is subtracted, so that a
+    # small area keeps its digits.
+    dtype = jnp.result_type(float)
+    better = r.gains_above.astype(dtype) + r.gains_tied.astype(dtype) / 2
+    negatives = (r.weights - r.gains).astype(dtype)
+    share = jnp.minimum(ratio(better, r.all_gains, 0.0), 1)  # 1 but for rounding
+    right = queries.total(negatives * share)
+    return queries.mean(ratio(right, jnp.where(r.all_gains > 0, queries.total(negatives), 0)))
