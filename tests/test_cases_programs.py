@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 from jax.sharding import Mesh
 from tolerances import assert_bitwise, assert_close, tolerance
 
@@ -95,6 +96,47 @@ def test_rows_are_an_argument_and_no_constant_of_the_program_case_125(monkeypatc
     before = advance._cache_size()
     js.fit(js.Pegasos(0.1), X[::-1].copy(), y[::-1])
     assert advance._cache_size() == before
+
+
+def test_sparse_rows_are_an_argument_and_no_constant_of_the_program_case_125(monkeypatch):
+    rng = np.random.default_rng(0)
+    n, d, stored = 20_000, 1000, 1_000_000
+    data = rng.normal(size=stored).astype(jnp.result_type(float))
+    indices = np.tile(np.sort(rng.choice(d, 50, replace=False)), n)
+    X = scipy.sparse.csr_matrix((data, indices, np.arange(0, stored + 1, 50)), shape=(n, d))
+    y = rng.integers(0, 2, n)
+    programs: list[str] = []
+
+    def watched(*args: Any, **static: Any) -> Any:
+        if not programs:
+            programs.append(advance.lower(*args, **static).as_text())
+        return advance(*args, **static)
+
+    monkeypatch.setattr(run, "advance", watched)
+    js.fit(js.Pegasos(0.1), X, y)
+    assert X.nnz == 1_000_000 and len(programs[0]) < 1_000_000
+    before = advance._cache_size()
+    js.fit(js.Pegasos(0.1), 2 * X[::-1], y)
+    assert advance._cache_size() == before
+
+
+@pytest.mark.parametrize("solver", [js.Pegasos(0.1), js.AdaGradFOBOS(0.1)])
+def test_sparse_rows_need_no_copy_of_the_weights_per_ranker_case_124(monkeypatch, solver):
+    """2,000 rankers of 500 features; 2,000 x 2,000 x 500 numbers would be 8 GB."""
+    rng = np.random.default_rng(0)
+    n_rankers, d, n = 2000, 500, 40
+    X = scipy.sparse.random(n, d, 5 / d, "csr", jnp.result_type(float), rng=rng)
+    temporary: list[int] = []
+
+    def watched(*args: Any, **static: Any) -> Any:
+        if not temporary:
+            compiled = advance.lower(*args, **static).compile()
+            temporary.append(compiled.memory_analysis().temp_size_in_bytes)
+        return advance(*args, **static)
+
+    monkeypatch.setattr(run, "advance", watched)
+    js.fit_one_vs_rest(solver, X, np.arange(n) % n_rankers, classes=np.arange(n_rankers))
+    assert 0 < temporary[0] <= 2 * n_rankers * d * X.dtype.itemsize
 
 
 def test_three_classes_on_four_devices_case_127():
