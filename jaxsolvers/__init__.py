@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jaxsolvers import losses, metrics, regularizers
+from jaxsolvers.conversion import convert
 from jaxsolvers.engine.run import Fit, fit
 from jaxsolvers.engine.state import TrainState
-from jaxsolvers.models import LinearModel
+from jaxsolvers.models import LinearModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
@@ -27,9 +28,11 @@ __all__ = [
     "LinearModel",
     "Pegasos",
     "TrainState",
+    "convert",
     "data",
     "fit",
     "fit_one_vs_rest",
+    "load",
     "losses",
     "metrics",
     "regularizers",

@@ -48,7 +48,9 @@ class Csr:
         lengths = self.indptr[rows + 1] - self.indptr[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         # The place of each entry: where its row starts, and how far into the row it is.
-        places = np.repeat(self.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        kind = np.int32 if len(self.data) <= MAX_COUNT else np.int64
+        places = np.repeat((self.indptr[rows] - indptr[:-1]).astype(kind), lengths)
+        places += np.arange(len(places), dtype=kind)
         shape = (len(rows), self.shape[1])
         return Csr(self.data[places], self.indices[places], indptr, shape)
 
@@ -84,7 +86,10 @@ def check_csr(X: Any, width: int | None = None, name: str = "X") -> Csr:
         matrix = _from_bcoo(X, name) if _is_bcoo(X) else _from_scipy(X, name)
     shape = matrix.shape
     if width is not None and shape[1] != width:
-        raise ValueError(f"{name} must be of shape (n, {width}) as in training, got shape {shape}")
+        raise ValueError(
+            f"{name} must be of shape (n, {width}) as in training, got shape {shape}; a file is "
+            f"read to that width with n_features={width}"
+        )
     if shape[1] == 0:
         raise ValueError(f"{name} must have at least one feature, got shape {shape}")
     if not is_real(matrix.dtype):

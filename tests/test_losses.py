@@ -22,21 +22,24 @@ def variants(loss: Loss) -> list[Loss]:
     return [loss, members.other_numbers(loss)] if list(loss.numbers()) else [loss]
 
 
-def kinks(loss: Loss) -> list[float]:
-    """Scores, for a target of 1, where some loss of this library bends."""
-    widths = [float(leaf.value) for leaf in loss.numbers()]
-    return [0.0, 1.0, *(1 - w for w in widths), *(1 + w for w in widths)]
+def kinks(loss: Loss, y: float) -> list[float]:
+    """Scores, for a target y, where some loss of this library bends."""
+    widths = [float(FLOAT.type(leaf.value)) for leaf in loss.numbers()]
+    if loss.classification:
+        widths = [y * w for w in widths]
+    return [0.0, y, *(y - w for w in widths), *(y + w for w in widths)]
 
 
 def grid(loss: Loss, kinked: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Scores and targets, every pair of them, the kinks hit exactly or left out."""
-    z = np.linspace(-5.0, 5.0, 83)
-    bends = np.array(kinks(loss))
-    z = np.concatenate([z, bends]) if kinked else z[np.abs(z[:, None] - bends).min(axis=1) > 0.01]
-    z = np.concatenate([z, -z])
-    y = np.array([-1.0, 1.0]) if loss.classification else np.array([-1.0, 1.0, 0.3, -2.7])
-    z, y = (a.ravel() for a in np.meshgrid(z, y))
-    return z.astype(FLOAT).astype(float), y.astype(FLOAT).astype(float)
+    targets = np.array([-1.0, 1.0] if loss.classification else [-1.0, 1.0, 0.3, -2.7], FLOAT)
+    scores, repeated = [], []
+    for y in targets.astype(float).tolist():
+        z, bends = np.linspace(-5.0, 5.0, 83), np.array(kinks(loss, y))
+        far = np.abs(z[:, None] - bends).min(axis=1) > 0.01
+        scores.append(np.concatenate([z, bends]) if kinked else z[far])
+        repeated.append(np.full(len(scores[-1]), y))
+    return np.concatenate(scores).astype(FLOAT).astype(float), np.concatenate(repeated)
 
 
 def value_and_slope(loss: Loss, z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

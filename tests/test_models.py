@@ -8,11 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.sparse
-from jax.experimental.sparse import BCOO
 
 import jaxsolvers as js
-from jaxsolvers import models
+from jaxsolvers.models import scores as scoring
 
 F = jnp.result_type(float)
 RNG = np.random.default_rng(5)
@@ -124,7 +122,7 @@ def test_regression_predicts_the_scores():
 
 
 def test_rows_in_many_blocks(monkeypatch):
-    rows = RNG.integers(-5, 6, (2 * models._LARGEST_BLOCK + 5, 3)).astype(F)
+    rows = RNG.integers(-5, 6, (2 * scoring._ROWS + 5, 3)).astype(F)
     scores = rows @ COEF.T + INTERCEPT
     best = np.argmax(scores, axis=1)
     np.testing.assert_array_equal(many().decision_function(rows), scores)
@@ -133,7 +131,7 @@ def test_rows_in_many_blocks(monkeypatch):
     np.testing.assert_array_equal(
         js.LinearModel(COEF[0], INTERCEPT[0], None).predict(rows), scores[:, 0]
     )
-    monkeypatch.setattr(models, "_BLOCK_SCORES", 12)  # three rows at a time
+    monkeypatch.setattr(scoring, "_NUMBERS", 8)  # two rows at a time
     np.testing.assert_array_equal(many().decision_function(X), plain(X))
     np.testing.assert_array_equal(many().top_k(X, 2)[0], ranked(plain(X))[:, :2])
 
@@ -182,8 +180,9 @@ WRONG = {
     "3-d": (X[None], r"\(n, 3\).*got shape \(1, 20, 3\)"),
     "number": (1.0, r"\(n, 3\).*got"),
     "empty": (np.zeros((0, 2), F), r"\(n, 3\).*got shape \(0, 2\)"),
-    "csr": (scipy.sparse.csr_matrix(X), "dense array, got csr_matrix"),
-    "BCOO": (BCOO.fromdense(jnp.asarray(X)), "dense array, got BCOO"),
+    "NaN": (np.where(X[7, 1] == X, np.nan, X), r"finite, got nan at \(\d+, \d\)"),
+    "infinite": (jnp.asarray(X).at[3, 2].set(-jnp.inf), r"finite, got -inf at \(3, 2\)"),
+    "beyond the range": (np.full((2, 3), np.longdouble("1e4000")), "range of float"),
     "complex": (X.astype(complex), "real numbers, got dtype complex"),
     "strings": (X.astype(str), "real numbers, got dtype <U"),
     "ragged": ([[1, 2, 3], [4]], "rectangular.*got"),
@@ -210,6 +209,40 @@ def test_rows_of_any_real_dtype(dtype):
         found = many().decision_function(kind(rows))
         assert found.dtype == F
         np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16, np.int32])
+def test_coefficients_of_other_dtypes_score_in_at_least_single_precision(dtype):
+    rows = np.full((2, 3), 1.001, np.float32)  # lost in 16 bits
+    expected = rows.astype(float) @ COEF.T.astype(float) + INTERCEPT
+    for kind in (np.asarray, jnp.asarray):
+        model = js.LinearModel(kind(COEF.astype(dtype)), INTERCEPT.astype(dtype), NAMES)
+        found = model.decision_function(rows)
+        assert found.dtype == (F if dtype == np.int32 else np.float32)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_double_precision_without_64_bit_mode_warns(x64):
+    model = js.LinearModel(COEF.astype(np.float64), INTERCEPT, NAMES)
+    if x64:
+        assert model.decision_function(X).dtype == np.float64
+        return
+    for ask in (model.decision_function, model.predict, lambda X: model.top_k(X, 1)):
+        with pytest.warns(UserWarning, match="coef is float64 but 64-bit mode is off") as caught:
+            ask(X)
+        assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_model_spread_over_devices():
+    mesh = jax.make_mesh((4,), ("rankers",), axis_types=(jax.sharding.AxisType.Auto,))
+    where = jax.NamedSharding(mesh, jax.P("rankers"))
+    model = js.LinearModel(jax.device_put(COEF, where), jax.device_put(INTERCEPT, where), NAMES)
+    for rows in (X, jnp.asarray(X), jax.device_put(X, jax.devices()[2])):
+        np.testing.assert_array_equal(model.decision_function(rows), plain(X))
+        np.testing.assert_array_equal(model.predict(rows), many().predict(X))
+        np.testing.assert_array_equal(model.top_k(rows, 2)[0], ranked(plain(X))[:, :2])
+        found = model.decision_function(rows, classes=["c", "d"])
+        np.testing.assert_array_equal(found, plain(X)[:, [2, 0]])
 
 
 @pytest.mark.parametrize("device", [0, 1, 3])
@@ -240,3 +273,55 @@ def test_a_model_on_the_host_predicts_as_one_on_a_device():
     host = js.LinearModel(COEF, INTERCEPT, NAMES)
     np.testing.assert_array_equal(host.decision_function(X), many().decision_function(X))
     np.testing.assert_array_equal(host.predict(X), many().predict(X))
+
+
+# ---- what a model must be ------------------------------------------------------------------------
+UNFIT = {
+    "3-d": ((COEF[None], INTERCEPT, NAMES), "^coef must hold real numbers, .*shape"),
+    "strings": ((COEF.astype(str), INTERCEPT, NAMES), "^coef must hold real numbers"),
+    "empty": ((COEF[:, :0], INTERCEPT, NAMES), "^coef must hold real numbers"),
+    "one intercept": ((COEF, 0.0, NAMES), r"^intercept must be of shape \(4,\)"),
+    "a column": ((COEF, INTERCEPT[:, None], NAMES), r"^intercept must be of shape \(4,\)"),
+    "a list of one": ((COEF[0], [0.0], SIGNS), r"^intercept must be of shape \(\)"),
+    "too few classes": ((COEF, INTERCEPT, NAMES[:3]), r"^classes must be of shape \(4,\)"),
+    "three of a pair": ((COEF[0], 0.0, NAMES[:3]), r"^classes must be of shape \(2,\)"),
+    "output": ((COEF, INTERCEPT, NAMES, "labels"), "^output must be one of 'label', 'indicator'"),
+    "sets of one": ((COEF[0], 0.0, SIGNS, "sets"), "^output must be 'label' for a single ranker"),
+}
+
+
+@pytest.mark.parametrize("kind", UNFIT)
+def test_parts_that_do_not_fit_each_other(kind):
+    parts, words = UNFIT[kind]
+    with pytest.raises(ValueError, match=words):
+        js.LinearModel(*parts)
+
+
+def test_lists_are_taken_as_arrays():
+    model = js.LinearModel(COEF.tolist(), INTERCEPT.tolist(), NAMES.tolist())
+    np.testing.assert_array_equal(model.predict(X), many().predict(X))
+    assert model.n_rankers == 4 and binary().n_rankers is None
+
+
+# ---- without this package ------------------------------------------------------------------------
+def test_plain_numpy_scores_and_labels():
+    for model in (many(), many().sparsify(), many([*COEF.argmax(axis=0).tolist(), 9])):
+        m = model.to_numpy()
+        assert all(type(part) is np.ndarray for part in m.values())
+        scores = X @ m["coef"].T + m["intercept"]
+        np.testing.assert_array_equal(m["classes"][scores.argmax(axis=1)], model.predict(X))
+    for model in (binary(), binary().sparsify()):
+        m = model.to_numpy()
+        scores = X @ m["coef"].T + m["intercept"]
+        np.testing.assert_array_equal(m["classes"][(scores > 0).astype(int)], model.predict(X))
+
+
+def test_plain_arrays_are_copies_of_plain_dtypes():
+    coef = COEF.copy()
+    m = js.LinearModel(coef, INTERCEPT, None).to_numpy()
+    m["coef"][:] = 0
+    np.testing.assert_array_equal(coef, COEF)
+    assert m["classes"] is None
+    m = js.LinearModel(jnp.asarray(COEF, jnp.bfloat16), INTERCEPT, NAMES).to_numpy()
+    assert m["coef"].dtype == np.float32 and m["intercept"].dtype == F
+    np.testing.assert_array_equal(m["coef"], COEF)

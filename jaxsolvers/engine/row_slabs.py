@@ -72,8 +72,9 @@ def sample_blocks(values: Csr, block: int, order: np.ndarray | None) -> np.ndarr
 def _levels(sample: np.ndarray, largest: Level, n_rankers: int) -> tuple[Level, ...]:
     """The levels of least expected cost."""
     spread = 1.1 if len(sample) <= SAMPLE else 1.0  # a sample's largest is not the largest
-    widths = np.array([bucket(int(spread * width)) for width in sample[:, 0]])
-    widths = np.minimum(widths, largest.columns)
+    distinct, of_block = np.unique(sample[:, 0], return_inverse=True)
+    sizes = np.array([bucket(int(spread * width)) for width in distinct])
+    widths = np.minimum(sizes, largest.columns)[of_block]
     candidates = [w for w in np.unique(widths).tolist() if w < largest.columns][-12:]
     best: tuple[float, tuple[int, ...]] = (np.inf, ())
     for count in range(min(MOST_LEVELS, len(candidates) + 1)):

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxsolvers.checks import check_matrix, check_reals, host_array, is_real
+from jaxsolvers.csr import Csr, check_csr, is_sparse
 from jaxsolvers.members import Array
 from jaxsolvers.metrics.checks import checked_weights
 from jaxsolvers.models import LinearModel
@@ -35,9 +37,10 @@ def objective(
 
     Args:
       solver: the solver that trained the model; its numbers single or one per ranker (K,).
-      model: the model, one ranker or K.
-      X: (n, d).
-      y: (n,) labels as in training, or real targets for regression.
+      model: the model, one ranker or K, with a dense or sparse coef.
+      X: (n, d) array, or any sparse matrix.
+      y: (n,) labels as in training, or real targets for regression; for K rankers also an
+        indicator (n, K), sparse or an array, of 0 and 1 or of -1 and +1.
       sample_weight: (n,) >= 0; equal weights by default.
 
     Returns:
@@ -52,50 +55,84 @@ def objective(
       >>> float(js.metrics.objective(js.Pegasos(0.5), model, np.ones((1, 1)), np.array([1])))
       1.0
     """
-    y = np.asarray(y)
-    if y.ndim != 1 or np.ndim(X) != 2 or len(y) != len(X) or len(y) == 0:
-        raise ValueError(f"X and y must be (n, d) and (n,); got {np.shape(X)} and {y.shape}")
-    given, _ = checked_weights(sample_weight, len(y))
-    weight = np.ones(len(y)) if given is None else np.asarray(given, np.float64)
-    coef, intercept = jnp.atleast_2d(model.coef), jnp.atleast_1d(model.intercept)
-    several = np.ndim(model.coef) == 2
+    X = check_csr(X, model.n_features) if is_sparse(X) else check_matrix(X, model.n_features)
+    y = check_csr(y, name="y") if is_sparse(y) else host_array(y, "y")
+    n, several = X.shape[0], model.n_rankers is not None
+    if y.shape not in ((n,), (n, model.n_rankers)) or n == 0:
+        forms = f"(n,) or (n, {model.n_rankers})" if several else "(n,)"
+        raise ValueError(f"X and y must be (n, d) and {forms}; got {X.shape} and {y.shape}")
+    given, _ = checked_weights(sample_weight, n)
+    weight = np.ones(n) if given is None else np.asarray(given, np.float64)
     solver.validate()
-    solver.check_shapes(len(coef) if several else None, coef.shape[1])
-    solver = solver.cast(coef.dtype).for_rankers(len(coef))
-    loss = np.zeros(len(coef))
-    for start in range(0, len(y), _ROWS):
-        at = slice(start, start + _ROWS)
-        scores = jnp.atleast_2d(model.decision_function(X[at]).T)
-        target = _targets(model, y[at], coef.dtype)
-        losses = _losses(solver, scores, target, jnp.asarray(weight[at], coef.dtype), several)
+    solver.check_shapes(model.n_rankers, model.n_features)
+    targets = _codes(model, y) if len(y.shape) == 1 else _indicator(y)
+    loss = np.zeros(model.n_rankers or 1)
+    dtype: Any = None
+    own = solver
+    rows = max(1, min(_ROWS, _NUMBERS // len(loss)))
+    for start in range(0, n, rows):
+        at = slice(start, start + rows)
+        block = X.take(at) if isinstance(X, Csr) else X[at]
+        scores = jnp.atleast_2d(model.decision_function(block).T)
+        if dtype is None:
+            dtype = scores.dtype
+            own = solver.cast(dtype).for_rankers(len(loss))
+        target = _targets(targets, at, several, dtype)
+        losses = _losses(own, scores, target, jnp.asarray(weight[at], dtype), several)
         loss += np.asarray(losses, np.float64)
+    coef = jnp.atleast_2d(jnp.asarray(model.densify().coef, dtype))
+    intercept = jnp.atleast_1d(jnp.asarray(model.intercept, dtype))
     weights = jnp.concatenate([coef, intercept[:, None]], axis=1)
-    penalty = _penalties(solver.free_intercept(), weights)
-    values = penalty + jnp.asarray(loss / weight.sum(), coef.dtype)
+    values = _penalties(own.free_intercept(), weights) + jnp.asarray(loss / weight.sum(), dtype)
     return values if several else values[0]
 
 
 _ROWS = 4096
+_NUMBERS = 1 << 22  # scores of a block
 
 
-def _targets(model: LinearModel, y: np.ndarray, dtype: Any) -> Array:
-    """Class codes (many rankers) or the targets themselves (one ranker), (n,)."""
-    if model.classes is None:
-        return jnp.asarray(y, dtype)
-    code = {label: i for i, label in enumerate(model.classes.tolist())}
+def _codes(model: LinearModel, y: np.ndarray) -> np.ndarray:
+    """Class codes (n,) int32 of many rankers, -1 and +1 of a single one, or the real targets."""
+    if model.classes is None and model.n_rankers is None:
+        return check_reals(y, "y", "hold real numbers")
+    known = range(model.n_rankers or 0) if model.classes is None else model.classes.tolist()
+    code = {label: i for i, label in enumerate(known)}
     unknown = [label for label in np.unique(y).tolist() if label not in code]
     if unknown:
         raise ValueError(f"y holds the label {unknown[0]!r}, which is not a class of the model")
     codes = np.array([code[label] for label in y.tolist()], np.int32)
-    if np.ndim(model.coef) == 2:
-        return jnp.asarray(codes)
-    return jnp.asarray(2 * codes - 1, dtype)
+    return codes if model.n_rankers is not None else 2 * codes - 1
+
+
+def _indicator(y: Any) -> Any:
+    """An indicator, in which 1 is yes and all else no."""
+    entries, no = (y.data, 0) if isinstance(y, Csr) else (y, -1 if (y == -1).any() else 0)
+    wrong = (entries != 1) & (entries != no) if is_real(entries.dtype) else entries == entries
+    if wrong.any():
+        raise ValueError(
+            f"y of shape {y.shape} must hold 0 and 1, or (no sparse one) -1 and 1, "
+            f"got {entries[wrong][0]!r}"
+        )
+    return y
+
+
+def _targets(targets: Any, at: slice, several: bool, dtype: Any) -> Array:
+    """Of some rows: class codes (B,), signs (K, B) of an indicator, or the targets (B,)."""
+    if len(targets.shape) == 1:
+        return jnp.asarray(targets[at], np.int32 if several else dtype)
+    part = targets.take(at).dense(np.int8) if isinstance(targets, Csr) else targets[at]
+    return jnp.asarray(np.where(part == 1, 1, -1).T, dtype)
 
 
 @partial(jax.jit, static_argnames="several")
 def _losses(solver: Solver, scores: Array, target: Array, weight: Array, several: bool) -> Array:
     def one(solver: Solver, code: Array, score: Array) -> Array:
-        own = jnp.where(target == code, 1, -1).astype(score.dtype) if several else target
+        if target.ndim == 2:
+            own = target[code]
+        elif several:
+            own = jnp.where(target == code, 1, -1).astype(score.dtype)
+        else:
+            own = target
         value, _ = solver.loss.value_and_slope(score, own)
         return jnp.sum(weight * value)
 

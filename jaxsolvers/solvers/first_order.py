@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxsolvers.members import Array, Number
 from jaxsolvers.protocol import Batch, Info, Solver, State, all_finite, report
@@ -58,7 +59,8 @@ class FirstOrder(Solver):
         # A void round for a ranker whose numbers left the floats: its neighbours never notice.
         squares = ((coefficient * x.scales()) ** 2,) if apart else ()
         finite = all_finite(live, score, coefficient, *squares)
-        coefficient = jnp.where(finite, coefficient, 0)
+        # Kept as an array: it would otherwise be computed anew for every coordinate.
+        coefficient = lax.optimization_barrier(jnp.where(finite, coefficient, 0))
         gradient = x.pull_back(coefficient)
         square = x.pull_back_squares(coefficient) if apart else None
         rounds = jnp.where(finite, self.rounds(weight), 0)

@@ -1,0 +1,6 @@
+"""Models: what training leaves behind to predict with, and their files."""
+
+from jaxsolvers.models.linear import LinearModel, Pruned
+from jaxsolvers.models.loading import load
+
+__all__ = ["LinearModel", "Pruned", "load"]
