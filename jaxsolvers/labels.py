@@ -40,6 +40,7 @@ def read_labels(y: Any, n: int, classes: Any, known: np.ndarray | None) -> Label
         return _from_indicator(_sparse_indicator(y), n, declared, "csr")
     if _is_list_of_sets(y):
         return _from_sets(list(y), n, declared)
+    _check_nested(y)
     if isinstance(y, (list, tuple)) or np.ndim(y) != 2:
         labels = checks.check_labels(y, n)
         return _from_labels(labels, declared)
@@ -81,9 +82,22 @@ def _positions(found: np.ndarray, declared: np.ndarray) -> np.ndarray:
 def _is_list_of_sets(y: Any) -> bool:
     if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
         y = y.tolist()
-    if not isinstance(y, (list, tuple)) or not y:
+    if not isinstance(y, (list, tuple)) or not all(_is_set(row) for row in y):
         return False
-    return all(_is_set(row) for row in y)
+    return bool(y) and not _is_rectangular(y)
+
+
+def _is_rectangular(y: Any) -> bool:
+    """Whether y is nested lists of one length, which NumPy would take for an array."""
+    return all(isinstance(row, list) for row in y) and len({len(row) for row in y}) == 1
+
+
+def _check_nested(y: Any) -> None:
+    if isinstance(y, (list, tuple)) and y and _is_rectangular(y) and len(y[0]) > 1:
+        raise ValueError(
+            f"y is a list of lists of one length, {len(y[0])}: np.asarray(y) if it is an "
+            "indicator, a list of tuples if these are label sets"
+        )
 
 
 def _is_set(row: Any) -> bool:
@@ -95,15 +109,10 @@ def _is_set(row: Any) -> bool:
 
 
 def _from_sets(sets: list[Any], n: int, declared: np.ndarray | None) -> Labels:
-    _check_rows(len(sets), n)
+    if len(sets) != n:
+        raise ValueError(f"y must have one entry per row of X ({n}), got {len(sets)}")
     lengths = np.array([len(row) for row in sets])
     flat = list(itertools.chain.from_iterable(sets))
-    lists = all(isinstance(row, list) for row in sets)
-    if lists and lengths[0] > 1 and (lengths == lengths[0]).all() and set(flat) <= {0, 1}:
-        raise ValueError(
-            "y is a list of lists of 0 and 1: np.asarray(y) if it is an indicator, "
-            "a list of tuples if these are label sets"
-        )
     if len({isinstance(label, str) for label in flat}) > 1:  # NumPy would make all of them strings
         raise ValueError("y must hold labels of one sortable kind, got strings and others")
     labels = checks.check_labels(flat, len(flat)) if flat else np.zeros(0, int)
@@ -112,7 +121,7 @@ def _from_sets(sets: list[Any], n: int, declared: np.ndarray | None) -> Labels:
         declared, position = found, np.arange(len(found), dtype=np.int32)
     else:
         position = _positions(found, declared)
-    _check_width(len(declared))
+    _check_width(n, len(declared))
     # A label named twice in a set counts once.
     pairs = np.unique(np.repeat(np.arange(n), lengths) * len(declared) + position[codes])
     rows, codes = np.divmod(pairs, len(declared))
@@ -157,8 +166,9 @@ def _dense_indicator(y: np.ndarray) -> Csr:
 
 
 def _from_indicator(sets: Csr, n: int, declared: np.ndarray | None, output: str) -> Labels:
-    _check_rows(sets.shape[0], n)
-    _check_width(sets.shape[1])
+    _check_width(*sets.shape)
+    if sets.shape[0] != n:
+        raise ValueError(f"y must be (n,) or (n, K) with n = {n} as in X, got shape {sets.shape}")
     if declared is None:
         declared = np.arange(sets.shape[1])
     elif len(declared) != sets.shape[1]:
@@ -168,14 +178,9 @@ def _from_indicator(sets: Csr, n: int, declared: np.ndarray | None, output: str)
     return Labels(sets, declared, output)
 
 
-def _check_rows(rows: int, n: int) -> None:
-    if rows != n:
-        raise ValueError(f"y must have one entry per row of X ({n}), got {rows}")
-
-
-def _check_width(width: int) -> None:
+def _check_width(n: int, width: int) -> None:
     if width < 2:
         raise ValueError(
-            f"y must name at least two labels, got {width}: one ranker is trained by fit, with y "
-            "of shape (n,)"
+            f"y must be 1-d, or name at least two labels, got shape {(n, width)}; fit trains a "
+            "single ranker"
         )

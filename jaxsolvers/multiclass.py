@@ -67,7 +67,7 @@ def fit_one_vs_rest(
         progress: as in ``js.fit``.
 
     Returns:
-      A Fit; ``model.coef`` is (K, d). ``history["positives"]`` (K,) counts each ranker's positive
+      A Fit; ``model.coef`` is (K, d). ``history["positives"]`` counts each ranker's positive
       rows; one warning tells of labels of an indicator or a list of sets that have none.
 
     Raises:

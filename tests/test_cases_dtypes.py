@@ -136,7 +136,7 @@ def test_float32_rows_are_never_copied_to_float64_case_025(monkeypatch):
 
     monkeypatch.setattr(run, "advance", watched)
     fit = js.fit(js.Pegasos(0.1, loss=js.losses.Logistic()), rows, y)
-    assert seen == {"float32", "int32", "bool"}
+    assert seen == {"float32", "int32", "uint32", "bool"}  # uint32: the key of the epoch
     assert fit.model.coef.dtype == np.float32
     order = epoch_order("permutation", 1000, key_words(0), 0)
     exact = reference.pegasos(rows, y, order[:, None], lam=0.1, loss="logistic").w[-1]

@@ -75,7 +75,7 @@ def test_rankers_of_label_sets_are_binary_fits(k: int, sparse: bool) -> None:
             alone = js.fit(SOLVER, rows, Y[:, c], sample_weight=own, **settings)
             assert_close(fit.model.coef[c], alone.model.coef, "run", scale=1.0)
             assert_close(fit.model.intercept[c], alone.model.intercept, "run", scale=1.0)
-        np.testing.assert_array_equal(fit.history["positives"], Y.sum(axis=0))
+        np.testing.assert_array_equal(fit.history["positives"], [Y.sum(axis=0)] * 2)
 
 
 def test_label_sets_with_one_label_each_are_labels() -> None:
@@ -128,7 +128,7 @@ def test_labels_without_a_positive_row_are_told_once_and_trained() -> None:
         ) as w:
             fit = js.fit_one_vs_rest(js.Pegasos(0.1), X, y, intercept="column", epochs=3)
         assert len(w) == 1
-        assert np.flatnonzero(fit.history["positives"] == 0).tolist() == [2, 5]
+        assert np.flatnonzero(fit.history["positives"][0] == 0).tolist() == [2, 5]
         scores = np.asarray(fit.model.decision_function(X))
         assert np.isfinite(scores).all() and (scores[:, [2, 5]] < 0).all()
 
@@ -140,17 +140,22 @@ def test_labels_without_a_positive_row_are_told_once_and_trained() -> None:
         (np.full((N, K), np.nan), "y of shape .* must be an indicator .* got nan"),
         (np.where(indicator(), 1, -1) * (np.arange(K) > 0), "must be an indicator"),
         (np.full((N, K), "a"), "y of shape .* must be an indicator of 0 and 1, got <U1"),
-        (indicator()[:-1], r"y must have one entry per row of X \(60\), got 59"),
-        (indicator()[:, :1], "y must name at least two labels, got 1"),
+        (
+            indicator()[:-1],
+            r"y must be \(n,\) or \(n, K\) with n = 60 as in X, got shape \(59, 7\)",
+        ),
+        (indicator()[:, :1], r"y must be 1-d, or name at least two labels, got shape \(60, 1\)"),
         (
             scipy.sparse.csr_matrix(2 * indicator()),
             "y must be a sparse indicator of 0 and 1, got 2",
         ),
-        (scipy.sparse.csr_matrix(indicator()[1:]), "y must have one entry per row of X"),
+        (scipy.sparse.csr_matrix(indicator()[1:]), r"y must be \(n,\) or .* got shape \(59, 7\)"),
+        ([[1], [0]] * (N // 2), r"y must be 1-d, one entry per row of X, got shape \(60, 1\)"),
+        ([[3, 4]] * N, r"y is a list of lists of one length, 2: np\.asarray"),
         ([(0, 1)] * (N - 1), "y must have one entry per row of X"),
         (indicator().astype(int).tolist(), "np.asarray"),
         ([(0, "a")] * N, "y must hold labels of one sortable kind, got strings and others"),
-        ([()] * N, "y must name at least two labels, got 0"),
+        ([()] * N, "y must .* name at least two labels"),
     ],
 )
 def test_other_targets_are_refused_by_name(y: Any, message: str) -> None:

@@ -40,16 +40,6 @@ class Examples:
         return self.values.shape[1]
 
 
-def check_examples(X: Any) -> Examples:
-    """X ready for training.
-
-    Raises:
-      ValueError: as :func:`check_rows`.
-    """
-    array = check_rows(X)
-    return Examples(array, working_dtype(array.dtype))
-
-
 def check_rows(X: Any, width: int | None = None) -> Any:
     """X as an array or a Csr, of ``width`` columns if that is given.
 

@@ -32,8 +32,8 @@ class Fit(NamedTuple):
       state: pass it as ``state=`` to train on.
       history: per epoch, (epochs,) or (epochs, K): ``progressive_loss`` (mean loss of each row
         before its round, weighted), ``mistakes`` and ``violations`` (counts of rows),
-        ``seconds`` (epochs,). With many rankers also ``positives`` (K,), the rows that have the
-        ranker's label and a weight above 0.
+        ``seconds`` (epochs,). With many rankers also ``positives``, the number of rows that have
+        the ranker's label and a weight above 0.
     """
 
     model: LinearModel
@@ -180,10 +180,10 @@ def train(
     }
     merged["seconds"] = np.sum([part["seconds"] for part in history], axis=0)
     if targets.per_ranker:
-        merged["positives"] = targets.positives((job.slabs.data.weight > 0).astype(float)).astype(
-            int
-        )
-        _report_empty(merged["positives"], targets)
+        live = (job.slabs.data.weight > 0).astype(float)
+        positives = targets.positives(live).astype(int)
+        merged["positives"] = np.tile(positives, (len(merged["seconds"]), 1))
+        _report_empty(positives, targets)
     _report_lost(solver, state.alive, targets.classes)
     return coef, intercept, state, merged
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxsolvers.csr import Csr, check_csr, is_sparse
-from jaxsolvers.engine.inputs import Examples, check_examples, check_rows, working_dtype
+from jaxsolvers.engine.inputs import Examples, check_rows, working_dtype
 from jaxsolvers.engine.slabs import Data, Slab, Slabs, SlabShape
 
 WINDOW_BYTES = 1 << 25
@@ -80,7 +80,8 @@ def read_given(X: Any, y: Any, sample_weight: Any) -> Given:
     if not is_source(X):
         if y is None:
             raise ValueError("y must be given, got None; only a source of js.data has its own")
-        return Given(check_examples(X), y, sample_weight)
+        rows = check_rows(X)
+        return Given(Examples(rows, working_dtype(rows.dtype)), y, sample_weight)
     for name, value in (("y", y), ("sample_weight", sample_weight)):
         if value is not None:
             raise ValueError(f"{name} must be None for a source, which has its own")
