@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from benchmarks.speed import memory, rankers
+from benchmarks.speed import memory, rankers, sparse
 
 
 def test_rankers_measures_every_task_and_draws(tmp_path):
@@ -23,3 +23,12 @@ def test_memory_reports_the_rise_of_a_second_fit(tmp_path):
     record = memory.main([*sizes, "--out", str(tmp_path)])
     assert record["coef_bytes"] == 700 * 40 * 4
     assert record["state_bytes"] > 2 * record["coef_bytes"]
+
+
+def test_sparse_measures_its_tasks(tmp_path):
+    record = sparse.main(["--tiny", "--out", str(tmp_path)])
+    assert [row["task"] for row in record["tasks"]] == ["F", "G"]
+    for row in record["tasks"]:
+        assert row["ratio"] > 0 and row["measured_non_zeros"] > 0
+        assert abs(row["accuracy"] - row["accuracy_sgdclassifier"]) < 0.35
+    assert json.loads((tmp_path / "sparse.json").read_text())["tasks"]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import lzma
+import os
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +15,7 @@ import pytest
 from conftest import data_folder
 
 import jaxsolvers as js
+from benchmarks import real, real_sets
 
 DATA = data_folder()
 
@@ -33,3 +39,37 @@ def test_one_pass_over_mnist_in_file_order_reaches_its_accuracy():
     print(f"MNIST, one pass, AdaGradFOBOS(0.03): {accuracy:.4f}")
     assert accuracy >= 0.905
     assert fit.state.alive.all()
+
+
+@pytest.mark.data
+@pytest.mark.skipif(DATA is None, reason="the data folder is absent")
+def test_three_passes_over_rcv1_rank_its_topics_nearly_as_well_as_linear_svc():
+    data = real_sets.with_positives(real_sets.load("rcv1_topics_27k"))
+    assert data.y.shape[1] == 102
+    fit = real.fitted(data, (1.0, 2.0, 5e-6, 3.0))
+    ours = real.quality(data, lambda X: np.asarray(fit.model.decision_function(X)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, theirs = real.peers(data)["LinearSVC"]
+    print(
+        f"RCV1, 102 topics, mean average precision: {ours.mean_average_precision:.4f}, "
+        f"LinearSVC {theirs.mean_average_precision:.4f}"
+    )
+    assert ours.mean_average_precision >= theirs.mean_average_precision - 0.02
+    assert fit.model.density < 0.2
+
+
+@pytest.mark.data
+@pytest.mark.skipif(DATA is None, reason="the data folder is absent")
+def test_all_classes_of_wordnet_train_in_eight_gigabytes(tmp_path, root, x64):
+    if x64:  # the promise is for float32
+        return
+    command = [sys.executable, "-m", "benchmarks.real", "--wordnet", "--out", str(tmp_path)]
+    environment = {**os.environ, "JAXSOLVERS_DATA": str(DATA)}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    found = json.loads((tmp_path / "wordnet.json").read_text())["wordnet"]
+    assert found["labels"] == 17157
+    assert found["peak_bytes"] <= 8 * 2**30
+    assert found["precision_at"]["1"] > 0.02
