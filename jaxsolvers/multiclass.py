@@ -43,7 +43,7 @@ def fit_one_vs_rest(
     """Train one ranker per class or label against all the others, all of them at once.
 
     Ranker k sees target +1 on the rows that have the label ``classes[k]`` and -1 elsewhere; all
-    visit the rows in the same order. The result is the same, to the bit, for every
+    visit the rows in the same order. Weights and state are the same, to the bit, for every
     ``chunk_size`` and mesh. Targets are made a block at a time: no (n, K) array exists.
 
     Args:

@@ -56,6 +56,14 @@ def test_label_sets_are_counted(run, tmp_path):
         assert found["labels_per_row"] == pytest.approx(y.sum() / N)
 
 
+def test_rows_without_entries_are_counted_and_stored_zeros_are_none(run, tmp_path):
+    data = tmp_path / "rows.svm"
+    data.write_text("1 1:2 2:0\n0 3:0\n1\n0 4:1\n")
+    found = described(run, data)
+    assert found["rows_without_nonzero"] == 2 and found["nonzeros"] == 2
+    assert found["nonzeros_per_row"] == {"min": 0, "mean": 0.5, "max": 1}
+
+
 def test_real_targets_have_a_range(run, tmp_path):
     found = described(run, save(tmp_path, "regression", "svm"))
     y = labels("regression", rows())

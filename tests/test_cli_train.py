@@ -146,6 +146,34 @@ def test_options_and_set_reach_the_solver(run, tmp_path):
     fit = js.fit(averaged, X, y, **run_of_fit)
     for path in (one, other):
         np.testing.assert_array_equal(coefficients(path)[0], fit.model.coef)
+        assert coefficients(path)[1] == 0
+
+
+@pytest.mark.parametrize(("task", "name"), [("binary", "fit"), ("multilabel", "fit_one_vs_rest")])
+def test_options_of_the_run_reach_the_fit(run, tmp_path, monkeypatch, task, name):
+    given = {}
+
+    def noted(solver, X, y, **more):
+        given.update(more)
+        raise ValueError("noted")
+
+    monkeypatch.setattr(f"jaxsolvers.cli.train.{name}", noted)
+    words = "--epochs 7 --batch-size 3 --order cyclic --seed 9 --intercept none --block-size 6"
+    expected = {
+        "epochs": 7,
+        "batch_size": 3,
+        "order": "cyclic",
+        "key": 9,
+        "intercept": "none",
+        "block_size": 6,
+        "progress": True,
+    }
+    if task == "multilabel":
+        words += " --positive-weight 4 --negatives 2.5 --chunk-size 8"
+        expected |= {"positive_weight": 4.0, "negatives": 2.5, "chunk_size": 8}
+    data = save(tmp_path, task, "dense.npz")
+    assert "noted" in run.refused("train", data, "-o", tmp_path / "m", "--progress", *words.split())
+    assert given == expected
 
 
 def test_options_of_many_rankers_reach_the_fit(run, tmp_path):
@@ -263,6 +291,12 @@ def test_the_validation_is_an_evaluation(run, tmp_path):
     model = tmp_path / "model.npz"
     printed = run.fine("train", data, "-o", model, "--validation", test)
     assert printed.endswith(f"\non {test}:\n" + run.fine("evaluate", model, test))
+    quiet = run.fine("train", data, "-o", model, "--validation", test, "-q")
+    assert quiet == printed[printed.index("\non ") :]
+    kept = model.read_bytes()
+    none = tmp_path / "none.svm"
+    assert "No such file" in run.refused("train", data, "-o", model, "--validation", none)
+    assert model.read_bytes() == kept
 
 
 def test_an_existing_file_is_kept_unless_it_is_a_model(run, tmp_path):
@@ -302,6 +336,7 @@ def test_warnings_are_lines(run, tmp_path):
     np.savez(tmp_path / "tags.npz", X=X.toarray(), y=y)
     done = run("train", tmp_path / "tags.npz", "-o", model)
     assert done.code == 0 and done.err.startswith("jaxsolvers: warning: 1 of 4 labels")
+    assert "history" not in done.err
     assert done.err.count("\n") == 1
 
 

@@ -96,7 +96,8 @@ def make_slabs(
         shape = dense_shape(examples.n, data.width, examples.dtype.itemsize, blocks.rows)
         return DenseSlabs(data, shape if like is None else like.shape, blocks.gram)
     order = epoch_order(data.order, examples.n, data.words, 0, data.window)
-    sizes = row_shape(examples.values, blocks.rows, order, tile)
+    repeats = data.order == "uniform"
+    sizes = row_shape(examples.values, blocks.rows, order, tile, repeats)
     parted = solver.debt == "steps" and batch_size > 1
     steps = partial(_host_rounds, solver) if parted else None
     if isinstance(like, RowSlabs):

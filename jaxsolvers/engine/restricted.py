@@ -154,7 +154,7 @@ def rounds(
     state = tile.state
     if factor is not None:
         part, witness = _without_witness(part, form)
-        state, factor = _kept_in_range(state, factor * witness, form)
+        state, factor = _kept_in_range(state, factor * witness, part, form)
         part = _scaled(part, 1 / factor, form)
     state = jax.tree.map(
         lambda leaf, new, wide: merge(leaf, columns, new) if wide else new,
@@ -223,17 +223,23 @@ def _without_witness(part: State, form: Form) -> tuple[State, Array]:
     return cut, seen[0]
 
 
-def _kept_in_range(state: State, factor: Array, form: Form) -> tuple[State, Array]:
-    """The factor multiplied into the state, for all rankers, before any leaves the floats."""
-    limit = jnp.finfo(factor.dtype).smallest_normal ** 0.25
-    out = jnp.any((factor < limit) | (factor > 1 / limit))
+def _kept_in_range(state: State, factor: Array, part: State, form: Form) -> tuple[State, Array]:
+    """The factor of a ranker multiplied into its state before it, or what is divided by it,
+    leaves the floats.
+    """
+    size, limits = jnp.abs(factor), jnp.finfo(factor.dtype)
+    limit = limits.smallest_normal**0.25
+    out = (size < limit) | (size > 1 / limit)
+    for leaf, wide in zip(jax.tree.leaves(part), jax.tree.leaves(form.features), strict=True):
+        if wide:
+            out = out | (jnp.max(jnp.abs(leaf), axis=0) > limits.max * jnp.minimum(size, 1))
 
     # A loop of no or one trip: unlike a branch it updates the state in place.
     def multiply(_: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, factor = carry
-        return _scaled(state, factor, form), jnp.ones_like(factor)
+        return _scaled(state, jnp.where(out, factor, 1), form), jnp.where(out, 1, factor)
 
-    return lax.fori_loop(0, out.astype(jnp.int32), multiply, (state, factor))
+    return lax.fori_loop(0, jnp.any(out).astype(jnp.int32), multiply, (state, factor))
 
 
 def _n_columns(state: State, form: Form) -> int:

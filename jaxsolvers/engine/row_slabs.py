@@ -40,12 +40,17 @@ class RowShape(NamedTuple):
     levels: tuple[Level, ...]  # ascending; the last one takes any block
 
 
-def row_shape(values: Csr, block: int, order: np.ndarray | None, n_rankers: int) -> RowShape:
-    """Sizes for blocks of ``block`` rows visited in an order like ``order``."""
+def row_shape(
+    values: Csr, block: int, order: np.ndarray | None, n_rankers: int, repeats: bool = False
+) -> RowShape:
+    """Sizes for blocks of ``block`` rows visited in an order like ``order``.
+
+    ``repeats`` says whether a row may be visited twice in a block.
+    """
     n, lengths = values.shape[0], values.lengths
-    most = largest_block(lengths, block)
+    most = largest_block(lengths, block, repeats)
     total = int(values.indptr[-1])
-    entries = bucket(min(total, max(SLAB_ENTRIES, most)))
+    entries = bucket(max(most, min(total, SLAB_ENTRIES)))
     rows = min(n, max(block, SLAB_ENTRIES * n // max(total, 1)))
     blocks = bucket(-(-rows // block)) if n > 8 * block else -(-n // block)
     largest = Level(bucket(min(most, values.shape[1])), bucket(most))
@@ -153,14 +158,15 @@ class RowSlabs(Slabs):
     def _level(self, active: np.ndarray, entries: np.ndarray) -> np.ndarray:
         columns, most = np.array(self.levels).T
         level = np.maximum(np.searchsorted(columns, active), np.searchsorted(most, entries))
-        return np.minimum(level, len(self.levels) - 1)
+        assert level.max() < len(self.levels), "a block beyond the largest level"
+        return level
 
     def _steps(self, rows: np.ndarray, n_blocks: int) -> np.ndarray:
         """Rounds of each block's batches: 1, or where they must be equal their number."""
         if self.steps is None:
             return np.ones(n_blocks, int)
         weight = np.zeros(n_blocks * self.shape.rows)
-        weight[: len(rows)] = self.data.weight[rows]
+        weight[: len(rows)] = self.data.weight[rows] > 0  # only that counts
         return np.asarray(self.steps(weight.reshape(n_blocks, -1)))
 
 

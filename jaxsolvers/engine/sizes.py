@@ -18,8 +18,10 @@ def bucket(n: int) -> int:
     return 3 * whole // 4 if whole > 8 and n <= 3 * whole // 4 else whole
 
 
-def largest_block(lengths: np.ndarray, rows: int) -> int:
-    """The most that any ``rows`` rows can hold together, whatever their order."""
+def largest_block(lengths: np.ndarray, rows: int, repeats: bool) -> int:
+    """The most that any ``rows`` rows can hold together, the same one again if it ``repeats``."""
+    if repeats:
+        return rows * int(lengths.max(initial=0))
     if rows >= len(lengths):
         return int(lengths.sum())
     return int(np.partition(lengths, len(lengths) - rows)[-rows:].sum())

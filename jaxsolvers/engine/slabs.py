@@ -94,7 +94,7 @@ class Slabs:
         """Labels of a block at most, rounded up."""
         sets = self.data.target
         assert isinstance(sets, Csr)
-        return bucket(largest_block(sets.lengths, self.shape.rows))
+        return bucket(largest_block(sets.lengths, self.shape.rows, self.data.order == "uniform"))
 
     def put(self, values: Any) -> Array:
         """The values on every device."""
@@ -137,7 +137,7 @@ class Slabs:
             x=x,
             gram=gram,
             target=self._targets(rows),
-            weight=self.put(self.filled(self.data.weight[rows], 0, self.data.examples.dtype)),
+            weight=self.put(self.filled(self._weights(rows), 0, self.data.examples.dtype)),
             index=self.put(self.filled(self.data.first + rows, self.data.n, np.int32)),
             segments=self.put(segments),
             span=np.zeros(2, np.int32),
@@ -151,6 +151,12 @@ class Slabs:
         whole = np.full(self.shape.size, fill, dtype)
         whole[: len(values)] = values
         return whole.reshape(self.shape.blocks, self.shape.rows)
+
+    def _weights(self, rows: np.ndarray) -> np.ndarray:
+        """The rows' weights, those above 0 still above it in the working dtype."""
+        weight = self.data.weight[rows]
+        least = np.finfo(self.data.examples.dtype).smallest_normal
+        return np.where(weight > 0, np.maximum(weight, least), 0)
 
     def _targets(self, rows: np.ndarray) -> Any:
         if not isinstance(self.data.target, Csr):

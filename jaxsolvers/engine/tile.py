@@ -166,7 +166,10 @@ def _one(
     """The rounds of a block for one ranker, with its targets and weights."""
     target, assignment = own
     factor = jnp.where(target > 0, assignment.positive, assignment.negative)
-    weight = jnp.where(alive, block.weight * factor, 0)
+    # A live row stays live however small its weight: what a round counts is the same for all.
+    least = jnp.finfo(block.weight.dtype).smallest_normal
+    weight = jnp.maximum(block.weight * factor, least)
+    weight = jnp.where(alive & (block.weight > 0), weight, 0)
     if assignment.share is not None:
         chosen = drawn(draw, assignment.code, block.index, assignment.share)
         weight = jnp.where((target > 0) | chosen, weight, 0)

@@ -174,7 +174,9 @@ class LinearStep(Solver):
     def _step(self, state: LinearStepState, batch: Batch) -> tuple[LinearStepState, Array, Array]:
         """One round, and the score and coefficient of its rows."""
         x, square_norm, dual = batch.x, state.square_norm, state.dual
-        raw = x.scores(state.vector)
+        # Kept as an array: computed twice, for the score and for the norm, it would be rounded
+        # by the program around it, and that differs between devices.
+        raw = jax.lax.optimization_barrier(x.scores(state.vector))
         score = self.scale(state.scalars) * raw + self.intercept(state.scalars)
         own_dual = None if dual is None else _take(dual, batch.index)
         scalars, b, c, own_dual = self.live_round(

@@ -8,7 +8,9 @@ import jax
 import members
 import numpy as np
 import pytest
+import scipy.sparse
 from conftest import QUICK
+from contracts.linear_solvers import ShrinkingSGD
 from contracts.streams import FLOAT
 from jax.sharding import Mesh
 from sparse_rows import dense, fuzzed
@@ -143,6 +145,77 @@ def test_batches_of_unequal_live_rows_owe_unequal_steps() -> None:
             assert_same(sparse, run(solver, dense(X), labels, k, **settings))
 
 
+@pytest.mark.parametrize("k", [1, 8])
+def test_a_row_drawn_again_and_again_fits_into_its_block(k: int) -> None:
+    """In "uniform" order one long row may fill a block by itself, and so may its labels."""
+    rng = np.random.default_rng(0)
+    n, d = 12, 200
+    X = np.zeros((n, d), FLOAT)
+    X[0] = rng.normal(size=d)
+    X[np.arange(1, n), rng.integers(d, size=n - 1)] = 1
+    Y = rng.random((n, K)) < 0.2
+    Y[0] = True
+    settings: dict[str, Any] = {"order": "uniform", "epochs": 6, "batch_size": k}
+    for solver in (js.Pegasos(0.1), js.AdaGradRDA(0.3)):
+        for block in (None, 8):
+            own = {**settings, "block_size": block}
+            sparse = js.fit_one_vs_rest(solver, scipy.sparse.csr_matrix(X), Y, **own)
+            whole = js.fit_one_vs_rest(solver, X, Y, **settings)
+            assert_same(sparse, whole)
+    for c in range(3):
+        alone = js.fit(js.AdaGradRDA(0.3), X, Y[:, c], **settings)
+        assert_close(whole.model.coef[c], alone.model.coef, "run", scale=1.0)
+
+
+def test_weights_below_the_floats_do_not_shift_the_clock() -> None:
+    X, labels, weight = problem(7)
+    weight[::2] = float(np.finfo(FLOAT).smallest_subnormal) * 3
+    positive = np.geomspace(float(np.finfo(FLOAT).smallest_normal), 1, K)
+    for regularizer in (js.regularizers.SquaredL2(0.5), js.regularizers.L1(0.01)):
+        solver = js.AdaGradFOBOS(0.3, 0.1, regularizer=regularizer)
+        for k in (1, 4):
+            settings = {"sample_weight": weight, "positive_weight": positive, "batch_size": k}
+            sparse = js.fit_one_vs_rest(solver, X, labels, **settings)
+            assert_same(sparse, js.fit_one_vs_rest(solver, dense(X), labels, **settings))
+
+
+def shrinking(lam: Any, **choices: Any) -> Solver:
+    return ShrinkingSGD(0.1, lam, **choices)
+
+
+@pytest.mark.parametrize("project", [False, True])
+@pytest.mark.parametrize("lam", [9.9, 10.0, 11.0, 25.0])
+def test_factors_that_vanish_change_sign_or_grow(lam: float, project: bool) -> None:
+    X, labels, weight = problem(8)
+    for block in (None, 8):
+        settings = {"sample_weight": weight, "epochs": 3}
+        sparse = js.fit_one_vs_rest(
+            shrinking(lam, project=project), X, labels, block_size=block, **settings
+        )
+        whole = js.fit_one_vs_rest(shrinking(lam, project=project), dense(X), labels, **settings)
+        size = max(1.0, float(np.abs(np.asarray(whole.model.coef)).max()))
+        assert_close(sparse.model.coef, whole.model.coef, "run", scale=size)
+
+
+def test_a_ranker_whose_factor_vanishes_leaves_its_neighbours_their_bits() -> None:
+    X, labels, _ = problem(9)
+    own = np.arange(K) == 3
+    for make in (shrinking, lambda lam: js.Pegasos(lam, project=True)):
+        calm, other = (js.fit_one_vs_rest(make(np.where(own, lam, 0.5)), X, labels)
+                       for lam in (0.5, 9.9 if make is shrinking else 1e-12))  # fmt: skip
+        assert_bitwise(np.asarray(other.model.coef)[~own], np.asarray(calm.model.coef)[~own])
+
+
+def test_large_weights_divided_by_small_factors_stay_in_the_floats() -> None:
+    X = np.eye(40, 41, 1, dtype=np.float32) * np.float32(1e-4)
+    y = np.arange(40) % 2
+    solver = ShrinkingSGD(3e37, 1.34e-38)
+    settings: dict[str, Any] = {"order": "cyclic"}
+    whole = js.fit(solver, X, y, **settings)
+    sparse = js.fit(solver, scipy.sparse.csr_matrix(X), y, **settings)
+    np.testing.assert_allclose(sparse.model.coef, whole.model.coef, rtol=1e-5)
+
+
 # ---- one program ---------------------------------------------------------------------------------
 LAZY = [
     js.Pegasos(0.1),
@@ -158,7 +231,7 @@ MANY = 1100
 def test_chunks_and_devices_change_no_bit(solver: Solver) -> None:
     X = fuzzed(60, D, 9, FLOAT)
     labels = np.arange(60) * 17
-    settings: dict[str, Any] = {"classes": np.arange(MANY), "batch_size": 4, "epochs": 2}
+    settings: dict[str, Any] = {"classes": np.arange(MANY), "batch_size": 3, "epochs": 2}
     whole = js.fit_one_vs_rest(solver, X, labels, **settings)
     for other in ({"chunk_size": 512}, {"mesh": DEVICES}):
         fit = js.fit_one_vs_rest(solver, X, labels, **settings, **other)

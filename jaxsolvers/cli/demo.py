@@ -1,11 +1,10 @@
-"""The command line: ``python -m jaxsolvers demo``."""
+"""``jaxsolvers demo``: digits one-vs-rest, then a thousand synthetic rankers."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -20,43 +19,15 @@ from jaxsolvers.solvers.adagrad import AdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.pegasos import Pegasos
 
-__all__ = ["main"]
 
+def run(options: argparse.Namespace) -> None:
+    """Train and print accuracy, mean average precision and speed.
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Args:
-      arguments: words after the program's name; ``sys.argv`` by default.
-
-    Returns:
-      The exit code: 0, or 2 for words it does not understand or a missing extra.
-
-    Example:
-      >>> main(["demo", "--rankers", "8", "--rows", "64"])  # doctest: +SKIP
-      0
+    Raises:
+      ImportError: scikit-learn, which has the digits, is missing.
+      ValueError: a size that makes no data.
     """
-    parser = argparse.ArgumentParser(
-        prog="python -m jaxsolvers",
-        description="Train thousands of linear rankers at once: Pegasos, AdaGrad and relatives.",
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    demo = commands.add_parser(
-        "demo",
-        help="digits one-vs-rest, then a thousand synthetic rankers (under a minute)",
-        description="Train one-vs-rest on scikit-learn's digits (extra: cli), then on generated "
-        "rows with one ranker per class; print accuracy, mean average precision and speed.",
-    )
-    demo.add_argument("--rankers", type=int, default=1000, help="synthetic classes (1000)")
-    demo.add_argument("--rows", type=int, default=4096, help="synthetic rows (4096)")
-    demo.add_argument("--epochs", type=int, default=20, help="passes over the digits (20)")
-    options = parser.parse_args(arguments)
-    try:
-        _demo(options.rankers, options.rows, options.epochs)
-    except (ImportError, ValueError) as error:
-        print(f"jaxsolvers: {error}", file=sys.stderr)
-        return 2
-    return 0
+    _demo(options.rankers, options.rows, options.epochs)
 
 
 def _demo(n_rankers: int, n_rows: int, epochs: int) -> None:
