@@ -28,7 +28,19 @@ def all_scores(rankers: Rankers, X: Any) -> Array:
         if pieces:
             pieces[-1].block_until_ready()  # or blocks that wait for their turn would pile up
         pieces.append(scores[: block.count])
-    return jnp.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+    return _joined(pieces)
+
+
+def _joined(pieces: list[Array]) -> Array:
+    """The pieces one after another."""
+    # By the dozen: one concatenation of thousands takes longer to compile than they to compute.
+    while len(pieces) > 1:
+        groups = [pieces[i : i + _TOGETHER] for i in range(0, len(pieces), _TOGETHER)]
+        pieces = [jnp.concatenate(group) if len(group) > 1 else group[0] for group in groups]
+    return pieces[0]
+
+
+_TOGETHER = 64
 
 
 def best(rankers: Rankers, X: Any) -> np.ndarray:
@@ -61,7 +73,7 @@ def top(rankers: Rankers, X: Any, k: int) -> tuple[Array, Array]:
             values[-1].block_until_ready()
         values.append(leaders[0][: block.count])
         positions.append(leaders[1][: block.count])
-    return jnp.concatenate(positions), jnp.concatenate(values)
+    return _joined(positions), _joined(values)
 
 
 def indicator(rankers: Rankers, X: Any, threshold: np.ndarray) -> np.ndarray:
