@@ -33,6 +33,8 @@ TINY = {
     "F": {"n": 200, "d": 300, "non_zeros": 8, "rankers": 1, "passes": 2},
     "G": {"n": 100, "d": 200, "non_zeros": 8, "rankers": 20, "passes": 1},
 }
+WITHIN = 0.005  # of LIBLINEAR's precision counts as equal to it
+LABELS = {"delicious": 983, "wordnet_hypernyms": 5000}  # of H: the most frequent
 GOALS = {"F": 2, "G": 10, "H": 10}
 
 
@@ -83,7 +85,7 @@ def sgd(X: Any, y: np.ndarray, passes: int) -> Any:
 
 
 def many_labels(name: str, labels: int, repeats: int) -> dict[str, Any]:
-    """H: passes of ours until precision@1, 3 and 5 on the test rows are those of LIBLINEAR."""
+    """H: passes of ours until precision@1, 3 and 5 on the test rows equal LIBLINEAR's."""
     from sklearn.svm import LinearSVC
 
     data = real_sets.with_positives(real_sets.load(name), labels)
@@ -97,8 +99,9 @@ def many_labels(name: str, labels: int, repeats: int) -> dict[str, Any]:
     coef = np.stack([model.coef_[0] for model in models]).astype(np.float32)
     intercept = np.array([model.intercept_[0] for model in models], np.float32)
     theirs = precision(data, js.LinearModel(coef, intercept, None))
-    solver = js.AdaGradRDA(0.3, 0.01, regularizer=js.regularizers.L1(1e-6))
-    settings: dict[str, Any] = {"intercept": "column", "positive_weight": 10.0}
+    loss = js.losses.SquaredHinge()  # LIBLINEAR's
+    solver = js.AdaGradRDA(0.3, 1.0, loss=loss, regularizer=js.regularizers.L1(1e-6))
+    settings: dict[str, Any] = {"intercept": "column"}
     passes, reached, fit = 0, False, None
     while not reached and passes < 10:
         passes += 1
@@ -107,7 +110,7 @@ def many_labels(name: str, labels: int, repeats: int) -> dict[str, Any]:
             **(settings if fit is None else {}),
         )  # fmt: skip
         ours = precision(data, fit.model)
-        reached = all(ours[k] >= theirs[k] for k in ours)
+        reached = all(ours[k] >= theirs[k] - WITHIN for k in ours)
 
     def again() -> None:
         whole = js.fit_one_vs_rest(solver, data.X, data.y, epochs=passes, **settings)
@@ -142,6 +145,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--tiny", action="store_true", help="small sizes, for tests")
     parser.add_argument("--tasks", default="FGH", help="which tasks (FGH)")
+    parser.add_argument("--sets", nargs="*", default=list(LABELS), choices=LABELS, help="of H")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", type=Path, default=None, help="folder of the results")
     options = parser.parse_args(arguments)
@@ -159,8 +163,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
             f"{row['accuracy_sgdclassifier']:.3f}"
         )
     real = "H" in options.tasks and not options.tiny and real_sets.folder() is not None
-    for name, labels in (("delicious", 983), ("wordnet_hypernyms", 5000)) if real else ():
-        row = many_labels(name, labels, 1)
+    for name in options.sets if real else ():
+        row = many_labels(name, LABELS[name], 1)
         record["tasks"].append(row)
         print(
             f"H, {name}: {row['seconds']['median']:.2f} s for {row['passes']} passes, LIBLINEAR "
