@@ -100,6 +100,10 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     if labels.dtype == object:
         if any(label is None or label != label for label in labels):
             raise ValueError("y must be labels without missing values")
+        if any(isinstance(label, (tuple, list, set, frozenset, dict)) for label in labels):
+            raise ValueError(
+                "y must be one label per row, got collections; fit_one_vs_rest takes label sets"
+            )
         try:
             sorted(set(labels.tolist()))
         except TypeError as error:

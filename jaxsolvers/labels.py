@@ -38,9 +38,11 @@ def read_labels(y: Any, n: int, classes: Any, known: np.ndarray | None) -> Label
     declared = known if classes is None else _distinct(classes)
     if is_sparse(y):
         return _from_indicator(_sparse_indicator(y), n, declared, "csr")
+    if not isinstance(y, (list, tuple)) and np.ndim(y) == 1:
+        y = np.asarray(y)  # a Series may hold label sets
+    _check_nested(y)
     if _is_list_of_sets(y):
         return _from_sets(list(y), n, declared)
-    _check_nested(y)
     if isinstance(y, (list, tuple)) or np.ndim(y) != 2:
         labels = checks.check_labels(y, n)
         return _from_labels(labels, declared)
@@ -89,14 +91,26 @@ def _is_list_of_sets(y: Any) -> bool:
 
 def _is_rectangular(y: Any) -> bool:
     """Whether y is nested lists of one length, which NumPy would take for an array."""
-    return all(isinstance(row, list) for row in y) and len({len(row) for row in y}) == 1
+    return all(isinstance(row, (list, np.ndarray)) for row in y) and _one_length(y)
+
+
+def _one_length(y: Any) -> bool:
+    return len({len(row) for row in y}) == 1
 
 
 def _check_nested(y: Any) -> None:
-    if isinstance(y, (list, tuple)) and y and _is_rectangular(y) and len(y[0]) > 1:
+    """Refuse rows that may be those of an indicator as well as label sets."""
+    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
+        y = y.tolist()
+    if not isinstance(y, (list, tuple)) or not y or not all(_is_set(row) for row in y):
+        return
+    if any(isinstance(row, collections.abc.Set) for row in y) or not _one_length(y):
+        return
+    binary = all(label in (-1, 0, 1) for row in y for label in row)
+    if len(y[0]) > 1 and (binary or _is_rectangular(y)):
         raise ValueError(
-            f"y is a list of lists of one length, {len(y[0])}: np.asarray(y) if it is an "
-            "indicator, a list of tuples if these are label sets"
+            f"y is a list of rows of one length, {len(y[0])}: np.asarray(y) if it is an "
+            "indicator, a list of sets if these are label sets"
         )
 
 

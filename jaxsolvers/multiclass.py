@@ -51,8 +51,8 @@ def fit_one_vs_rest(
         per ranker.
       X: (n, d) dense or sparse, or a source, as in ``js.fit``.
       y: (n,) labels of any sortable kind, one per row; or any number per row as an indicator
-        (n, K) of 0/1 or -1/+1 (an array or a SciPy sparse matrix, column k for ranker k) or as a
-        list of n collections of labels (tuples, sets). None with a source.
+        (n, K) of 0/1 (an array or a SciPy sparse matrix, column k for ranker k; an array also of
+        -1/+1) or as a list of n collections of labels (tuples, sets). None with a source.
       classes: the labels in the order of the rankers; by default the sorted labels of y, or the
         column numbers of an indicator. Labels without a row are allowed, rows with other labels
         are not.
@@ -60,7 +60,8 @@ def fit_one_vs_rest(
         per ranker (K,). 1 by default, or the state's.
       negatives: negative rows drawn per positive row of a ranker, > 0: in every epoch each ranker
         visits its positive rows and a random share of the others, drawn by itself and not
-        reweighted. None (default) visits all.
+        reweighted. A ranker without positive rows visits all, and so do all by default. Not for
+        AdaGradFOBOS with a penalty on sparse rows.
       chunk_size: rankers trained at a time, to bound memory; rounded up to whole tiles. The
         result then lies on the host. All at once by default.
       epochs, batch_size, order, key, sample_weight, intercept, state, block_size, mesh,

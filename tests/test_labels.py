@@ -151,8 +151,10 @@ def test_labels_without_a_positive_row_are_told_once_and_trained() -> None:
         ),
         (scipy.sparse.csr_matrix(indicator()[1:]), r"y must be \(n,\) or .* got shape \(59, 7\)"),
         ([[1], [0]] * (N // 2), r"y must be 1-d, one entry per row of X, got shape \(60, 1\)"),
-        ([[3, 4]] * N, r"y is a list of lists of one length, 2: np\.asarray"),
-        ([(0, 1)] * (N - 1), "y must have one entry per row of X"),
+        ([[3, 4]] * N, r"y is a list of rows of one length, 2: np\.asarray"),
+        ([(0, 1, 0)] * N, r"y is a list of rows of one length, 3: np\.asarray"),
+        (list(indicator()), r"y is a list of rows of one length, 7: np\.asarray"),
+        ([(2, 1)] * (N - 1), "y must have one entry per row of X"),
         (indicator().astype(int).tolist(), "np.asarray"),
         ([(0, "a")] * N, "y must hold labels of one sortable kind, got strings and others"),
         ([()] * N, "y must .* name at least two labels"),
@@ -218,6 +220,38 @@ def test_an_epoch_draws_anew_and_a_run_again_draws_the_same() -> None:
     same = js.fit_one_vs_rest(SOLVER, X, labels, negatives=1.0, order="cyclic", epochs=1)
     other = js.fit_one_vs_rest(SOLVER, X, labels, negatives=1.0, order="cyclic", key=1)
     assert np.abs(np.asarray(same.model.coef) - np.asarray(other.model.coef)).max() > 0
+
+
+def test_a_label_without_rows_never_wins_for_want_of_negatives() -> None:
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(60, 4)).astype(FLOAT), rng.integers(0, 30, 60)
+    fit = js.fit_one_vs_rest(SOLVER, X, labels, classes=range(60), negatives=0.2, epochs=3)
+    assert (np.asarray(fit.model.coef)[30:] != 0).any(axis=1).all()  # each learnt to say no
+    assert np.isfinite(fit.history["progressive_loss"][:, 30:]).all()
+
+
+class Series:
+    """A column of a frame, as far as NumPy sees it."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = np.empty(len(values), object)
+        self.values[:] = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def test_a_column_of_label_sets_is_a_list_of_them() -> None:
+    Y = indicator()
+    sets = [frozenset(np.flatnonzero(row).tolist()) for row in Y]
+    labels = read_labels(Series(sets), N, None, None)
+    assert labels.output == "sets"
+    np.testing.assert_array_equal(labels.codes.dense(bool), Y)
+    with pytest.raises(ValueError, match="y must be one label per row, got collections"):
+        js.fit(js.Pegasos(0.1), np.ones((N, 2), FLOAT), Series(sets))
 
 
 def test_enough_negatives_are_all_of_them() -> None:

@@ -164,3 +164,11 @@ def test_answers_on_any_device() -> None:
     there = jax.devices()[2]
     moved = js.LinearModel(jax.device_put(COEF, there), INTERCEPT, NAMES, "sets")
     assert moved.predict(X) == model("sets").predict(X)
+
+
+def test_a_mask_or_nothing_is_no_list_of_classes():
+    model = js.LinearModel(np.eye(3), np.zeros(3), np.arange(3))
+    with pytest.raises(ValueError, match="classes must be labels, got a mask"):
+        model.decision_function(np.eye(3), classes=[True, False, True])
+    with pytest.raises(ValueError, match="classes must be a list of classes"):
+        model.decision_function(np.eye(3), classes=[])

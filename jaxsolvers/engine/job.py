@@ -209,8 +209,9 @@ def _share(targets: Targets, weight: np.ndarray, dtype: Any) -> np.ndarray | Non
         return None
     live = (weight > 0).astype(float)
     positives = targets.positives(live)
-    wanted = targets.negatives * np.maximum(positives, 1)
-    return np.minimum(wanted / np.maximum(live.sum() - positives, 1), 1).astype(dtype)
+    share = targets.negatives * positives / np.maximum(live.sum() - positives, 1)
+    # Without a positive row all negatives: a ranker that never saw one would score 0 and win.
+    return np.where(positives > 0, np.minimum(share, 1), 1).astype(dtype)
 
 
 @jax.jit

@@ -285,8 +285,10 @@ class LinearModel:
             raise ValueError("classes: this model has a single ranker, there is nothing to choose")
         known = {label: i for i, label in enumerate(self.classes.tolist())}
         wanted = np.asarray(classes)
-        if wanted.ndim != 1:
+        if wanted.ndim != 1 or wanted.size == 0:
             raise ValueError(f"classes must be a list of classes of this model, got {classes!r}")
+        if wanted.dtype == bool and self.classes.dtype != bool:
+            raise ValueError("classes must be labels, got a mask: model.classes[mask] are those")
         unknown = [label for label in wanted.tolist() if label not in known]
         if unknown:
             raise ValueError(f"classes: {unknown[0]!r} is not a class of this model")
