@@ -56,6 +56,20 @@ every_cutoff = pytest.mark.parametrize(
 )
 
 
+WEIGHTINGS = ("none", "random", "zeros", "huge")
+
+
+def row_weights(weighting: str) -> np.ndarray | None:
+    """Weights of 400 rows."""
+    rng = np.random.default_rng(1)
+    return {
+        "none": None,
+        "random": rng.exponential(size=400) ** 2,
+        "zeros": rng.exponential(size=400) * (rng.random(400) < 0.5),
+        "huge": rng.exponential(size=400) * 1e38,
+    }[weighting]
+
+
 def tied_columns(n: int, rankers: int, levels: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Bool targets with at least one positive per column, integer scores on few levels."""
     rng = np.random.default_rng(seed)

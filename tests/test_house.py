@@ -30,7 +30,7 @@ MODULES = sorted(
 
 # A layer imports itself and the layers before it, never the ones after it.
 LAYERS = [
-    {"checks"},
+    {"checks", "replacing"},
     {"members", "csr"},
     {"protocol"},
     {"features"},

@@ -12,9 +12,11 @@ from ranking_metrics import (
     REFERENCES,
     RTOL,
     WEIGHTED,
+    WEIGHTINGS,
     enumerated,
     every_name,
     every_ranker,
+    row_weights,
     tied_columns,
 )
 from sklearn.metrics import average_precision_score, zero_one_loss
@@ -50,17 +52,11 @@ def test_infinite_scores_rank_as_the_highest_and_the_lowest(name):
     np.testing.assert_array_equal(RANKERS[name](targets, infinite), RANKERS[name](targets, scores))
 
 
-@pytest.mark.parametrize("weighting", ["none", "random", "zeros", "huge"])
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
 @pytest.mark.parametrize("levels", [1, 4, 1000])
 def test_step_average_precision_equals_scikit_learn(levels, weighting):
     targets, scores = tied_columns(400, 5, levels)
-    rng = np.random.default_rng(1)
-    weights = {
-        "none": None,
-        "random": rng.exponential(size=400) ** 2,
-        "zeros": rng.exponential(size=400) * (rng.random(400) < 0.5),
-        "huge": rng.exponential(size=400) * 1e38,
-    }[weighting]
+    weights = row_weights(weighting)
     expected = [
         average_precision_score(t, s, sample_weight=weights)
         for t, s in zip(targets.T, scores.T, strict=True)

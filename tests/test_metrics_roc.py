@@ -2,23 +2,17 @@
 
 import numpy as np
 import pytest
-from ranking_metrics import RTOL, tied_columns
+from ranking_metrics import RTOL, WEIGHTINGS, row_weights, tied_columns
 from sklearn.metrics import roc_auc_score
 
 from jaxsolvers import metrics
 
 
-@pytest.mark.parametrize("weighting", ["none", "random", "zeros", "huge"])
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
 @pytest.mark.parametrize("levels", [1, 4, 1000])
 def test_roc_auc_equals_scikit_learn(levels, weighting):
     targets, scores = tied_columns(400, 5, levels)
-    rng = np.random.default_rng(1)
-    weights = {
-        "none": None,
-        "random": rng.exponential(size=400) ** 2,
-        "zeros": rng.exponential(size=400) * (rng.random(400) < 0.5),
-        "huge": rng.exponential(size=400) * 1e38,
-    }[weighting]
+    weights = row_weights(weighting)
     expected = [
         roc_auc_score(t, s, sample_weight=weights) for t, s in zip(targets.T, scores.T, strict=True)
     ]

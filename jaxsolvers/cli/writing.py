@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from jaxsolvers.cli.model_files import is_model
+from jaxsolvers.replacing import replacing
 
 
 def check_model_place(path: str, force: bool) -> None:
@@ -44,19 +44,8 @@ def lines_to(path: str | None, force: bool) -> Iterator[IO[str]]:
         return
     if os.path.exists(path) and not force:
         raise ValueError(f"{path} exists: --force replaces it")
-    final = os.path.realpath(path)
-    folder, own = os.path.split(final)
-    draft = os.path.join(folder, f".{own}.{secrets.token_hex(8)}.part")
-    try:
-        with open(draft, "x", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, final)
-    except BaseException:
-        if os.path.exists(draft):
-            os.remove(draft)
-        raise
+    with replacing(os.path.realpath(path), "x", "utf-8") as file:
+        yield file
 
 
 def _check_place(path: str) -> None:

@@ -28,7 +28,8 @@ from jaxsolvers.features import Dense, merge, restrict
 from jaxsolvers.members import Array, Leaf
 from jaxsolvers.protocol import Batch, Info, Solver, State
 
-Step = Callable[[Solver, State, Array, Batch], tuple[State, Array, Info]]
+# (solver, state, alive, block, what else one ranker needs) -> (state, alive, info)
+Step = Callable[[Solver, State, Array, Batch, Any], tuple[State, Array, Info]]
 
 
 class Tile(NamedTuple):
@@ -113,7 +114,7 @@ def rounds(
     """The rounds of one block, on its active columns.
 
     Args:
-      step: (solver, state, alive, *inputs) -> (state, alive, info), one ranker's rounds.
+      step: one ranker's rounds.
       solver: numbers of the whole tile.
       tile: the tile before.
       form: of its state.

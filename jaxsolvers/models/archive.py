@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -11,6 +10,8 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+
+from jaxsolvers.replacing import replacing
 
 FORMAT = "jaxsolvers"
 VERSION = 1
@@ -40,20 +41,8 @@ def write_archive(path: Any, kind: str, arrays: Mapping[str, np.ndarray]) -> Non
         if array.dtype.kind in "OVT":
             raise ValueError(f"{name} must be numbers, bools or strings, got dtype {array.dtype}")
         entries[name] = array
-    final = os.path.realpath(_place(path))
-    folder, own = os.path.split(final)
-    # Beside it, so that the last step is a rename within one file system.
-    draft = os.path.join(folder, f".{own}.{secrets.token_hex(8)}.part")
-    try:
-        with open(draft, "xb") as file:
-            np.savez(file, allow_pickle=False, **entries)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, final)
-    except BaseException:
-        if os.path.exists(draft):
-            os.remove(draft)
-        raise
+    with replacing(os.path.realpath(_place(path)), "xb") as file:
+        np.savez(file, allow_pickle=False, **entries)
 
 
 def read_archive(path: Any) -> tuple[str, dict[str, np.ndarray]]:
