@@ -17,9 +17,9 @@ from sparse_rows import dense, fuzzed
 from tolerances import assert_bitwise, assert_close
 
 import jaxsolvers as js
-from jaxsolvers.engine import row_slabs
+from jaxsolvers.engine import restricted, row_slabs, tile
 from jaxsolvers.members import member
-from jaxsolvers.protocol import Regularizer, Solver
+from jaxsolvers.protocol import Problem, Regularizer, Solver
 
 N, D, K = 70, 24, 20
 every_solver = members.every_solver(
@@ -214,6 +214,47 @@ def test_large_weights_divided_by_small_factors_stay_in_the_floats() -> None:
     whole = js.fit(solver, X, y, **settings)
     sparse = js.fit(solver, scipy.sparse.csr_matrix(X), y, **settings)
     np.testing.assert_allclose(sparse.model.coef, whole.model.coef, rtol=1e-5)
+
+
+@pytest.mark.parametrize("intercept", ["none", "column"])
+def test_bounds_of_each_feature_follow_its_column(intercept: str) -> None:
+    """One bound per feature for all rankers, or one per feature and ranker."""
+    X, labels, weight = problem(10)
+    for shape in ((D,), (K, D)):
+        bound = np.random.default_rng(0).uniform(0.01, 0.2, shape)
+        solver = js.AdaGradFOBOS(0.3, regularizer=js.regularizers.Box(-bound, 2 * bound))
+        settings: dict[str, Any] = {"sample_weight": weight, "intercept": intercept, "epochs": 2}
+        sparse = js.fit_one_vs_rest(solver, X, labels, **settings)
+        assert_same(sparse, js.fit_one_vs_rest(solver, dense(X), labels, **settings))
+        coef = np.asarray(sparse.model.coef)
+        binding = np.isclose(coef, -bound) | np.isclose(coef, 2 * bound)
+        assert binding.any(axis=0).mean() > 0.5  # or the test would see no bound
+
+
+def test_a_coordinate_without_history_owes_nothing() -> None:
+    for regularizer in members.regularizers():
+        if regularizer.lazy and regularizer.debt != "none":
+            solver = js.AdaGradFOBOS(0.3, regularizer=regularizer).cast(FLOAT)
+            state = solver.init(Problem((3,)), FLOAT)
+            state = state._replace(current=np.full(3, 0.04, FLOAT))
+            aged = solver.age(state, np.array([0, 1, 50], np.int32), np.int32(1))
+            assert_bitwise(np.asarray(aged.current), state.current)
+
+
+def test_the_norm_of_a_projected_vector_is_taken_anew_at_the_end() -> None:
+    """The recursion of the rounds drifts: what it left is replaced."""
+    solver = js.Pegasos(np.full(2, 0.1), project=True).cast(FLOAT)
+    lanes = tile.begin(
+        solver, np.ones(2, FLOAT), np.ones(2, FLOAT),
+        plan=tile.Plan(Mesh(np.array(jax.devices()[:1]), ("rankers",)), 1),
+        shape=(D,), n_examples=N, dtype=FLOAT,
+    )  # fmt: skip
+    vector = np.random.default_rng(0).normal(size=(2, D)).astype(FLOAT)
+    drifted = lanes.state._replace(vector=vector, square_norm=np.zeros(2, FLOAT))
+    form = restricted.form_of(drifted)
+    entered = restricted.enter(solver, drifted, lanes.alive, form, D)
+    state, _ = restricted.leave(solver, entered, form, np.int32(1))
+    assert_close(np.asarray(state.square_norm), (vector**2).sum(axis=1), "rewritten")
 
 
 # ---- one program ---------------------------------------------------------------------------------
