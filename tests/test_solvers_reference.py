@@ -20,6 +20,7 @@ from references import averages
 from references import losses as reference_losses
 from references.adagrad import adagrad
 from references.pegasos import pegasos
+from references.proximal import proximal
 from tolerances import assert_close
 
 import jaxsolvers as js
@@ -95,10 +96,24 @@ def reference_adagrad(form: str, solver: Any, data: Data) -> tuple[Any, Fields]:
     return run, fields
 
 
+def reference_proximal(form: str, solver: Any, data: Data) -> tuple[Any, Fields]:
+    name, parameter = members.reference_loss(solver.loss)
+    regularizer, strengths = members.reference_regularizer(solver.regularizer, D)
+    run = proximal(
+        data.X, data.y, data.batches, form=form, learning_rate=float(solver.learning_rate),
+        loss=name, parameter=parameter, regularizer=regularizer, strengths=strengths,
+        weights=data.weight,
+    )  # fmt: skip
+    own = {"gradient_sum": run.rated_sum} if form == "rda" else {"current": run.w}
+    return run, {"t": run.t, **own}
+
+
 REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
     "Pegasos": reference_pegasos,
     "AdaGradRDA": partial(reference_adagrad, "rda"),
     "AdaGradFOBOS": partial(reference_adagrad, "mirror"),
+    "RDA": partial(reference_proximal, "rda"),
+    "FOBOS": partial(reference_proximal, "fobos"),
 }
 
 
