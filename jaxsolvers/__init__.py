@@ -14,11 +14,11 @@ from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.pegasos import Pegasos
 
 if TYPE_CHECKING:
-    from jaxsolvers import data
+    from jaxsolvers import data, theory
 
 __version__ = "0.1.0"
 
-_LAZY = ("data",)  # loaded when first used: they may need an extra
+_LAZY = ("data", "theory")  # loaded when first used
 
 __all__ = [
     "AdaGradFOBOS",
@@ -36,6 +36,7 @@ __all__ = [
     "losses",
     "metrics",
     "regularizers",
+    "theory",
 ]
 
 

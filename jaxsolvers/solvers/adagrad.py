@@ -13,6 +13,7 @@ from jaxsolvers.protocol import Debt, Entry, Loss, Problem, Regularizer, keep_wh
 from jaxsolvers.regularizers.free_intercept import FreeIntercept
 from jaxsolvers.regularizers.separable import NoRegularizer
 from jaxsolvers.solvers.first_order import FirstOrder
+from jaxsolvers.solvers.guarantees import gamma, regret_bound_rda
 
 __all__ = ["AdaGradFOBOS", "AdaGradRDA"]
 
@@ -56,6 +57,9 @@ class _AdaGrad(FirstOrder):
 
     def free_intercept(self) -> Self:
         return dataclasses.replace(self, regularizer=FreeIntercept(self.regularizer))
+
+    def theory(self, state: Any, largest_norm: Number | None = None) -> dict[str, Array]:
+        return {"gamma": gamma(state.accumulator, self.initial_accumulator)}
 
 
 @member
@@ -115,6 +119,17 @@ class AdaGradRDA(_AdaGrad):
     def weights(self, state: AdaGradRDAState) -> Array:
         tau = self.learning_rate * state.t.astype(state.accumulator.dtype)
         return self.regularizer.solve(-state.gradient_sum, self.metric(state.accumulator), tau)
+
+    def theory(self, state: Any, largest_norm: Number | None = None) -> dict[str, Array]:
+        weights = self.weights(state)
+        bound = regret_bound_rda(
+            weights,  # as the comparator
+            learning_rate=self.learning_rate,
+            delta=self.delta,
+            gamma=gamma(state.accumulator),  # with the initial accumulator, as H has it
+            penalty_at_start=self.penalty(jnp.zeros_like(weights)),
+        )
+        return super().theory(state, largest_norm) | {"regret_bound": bound}
 
 
 @member
