@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ def fit_one_vs_rest(
     sample_weight: Any = None,
     intercept: str | None = None,
     state: TrainState | None = None,
+    record: Sequence[str] = (),
     block_size: int | None = None,
     mesh: Mesh | None = None,
     progress: bool = False,
@@ -64,7 +66,7 @@ def fit_one_vs_rest(
         AdaGradFOBOS with a penalty on sparse rows.
       chunk_size: rankers trained at a time, to bound memory; rounded up to whole tiles. The
         result then lies on the host. All at once by default.
-      epochs, batch_size, order, key, sample_weight, intercept, state, block_size, mesh,
+      epochs, batch_size, order, key, sample_weight, intercept, state, record, block_size, mesh,
         progress: as in ``js.fit``.
 
     Returns:
@@ -95,6 +97,7 @@ def fit_one_vs_rest(
         positive_weight=positive_weight,
         negatives=negatives,
         state=state,
+        record=record,
         block_size=block_size,
         chunk_size=chunk_size,
         mesh=mesh,
