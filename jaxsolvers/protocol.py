@@ -234,6 +234,18 @@ class Solver(Member):
         """The part of the objective that does not see the data, a scalar."""
         raise NotImplementedError
 
+    def theory(self, state: State, largest_norm: Number | None = None) -> dict[str, Array]:
+        """What the papers guarantee of a run, by name, as far as its state tells.
+
+        Args:
+          state: the state after any number of rounds.
+          largest_norm: max_i ||x_i||_2, where it is known.
+
+        Returns:
+          () arrays, always under the same names; empty where nothing can be told.
+        """
+        return {}
+
     def rounds(self, weight: Array) -> Array:
         """How far the papers' counter t moves in a round with these row weights, int32."""
         return jnp.any(weight > 0).astype(jnp.int32)

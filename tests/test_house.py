@@ -119,7 +119,7 @@ def test_every_export_exists_and_has_a_docstring(name):
     assert inspect.getdoc(thing), name
 
 
-@pytest.mark.parametrize("module", [js.losses, js.regularizers, js.metrics, js.data])
+@pytest.mark.parametrize("module", [js.losses, js.regularizers, js.metrics, js.data, js.theory])
 def test_every_name_of_a_public_module_is_documented_with_an_example(module):
     for name in module.__all__:
         text = inspect.getdoc(getattr(module, name)) or ""
@@ -157,10 +157,11 @@ def test_examples_in_docstrings_run(name):
         assert doctest.testmod(module).failed == 0
 
 
-def test_import_needs_no_extra_and_loads_no_data():
+def test_import_needs_no_extra_and_loads_nothing_lazy():
     code = (
         "import sys, jaxsolvers; "
-        "late = {'sklearn', 'scipy', 'matplotlib', 'tqdm', 'optax', 'jaxsolvers.data'}; "
+        "late = {'sklearn', 'scipy', 'matplotlib', 'tqdm', 'optax'}; "
+        "late |= {'jaxsolvers.data', 'jaxsolvers.theory'}; "
         "print(sorted(late & set(sys.modules)))"
     )
     done = subprocess.run(
