@@ -158,7 +158,7 @@ class JointLoss(Loss):
 class Regularizer(Member):
     """A convex function phi of the weights, with domain X, met through :meth:`solve`."""
 
-    separable: ClassVar[bool] = False  # phi is a sum over coordinates
+    separable: ClassVar[bool] = False  # phi is a sum over features
     lazy: ClassVar[bool] = False  # separable, and ``owed`` has a closed form
     debt: ClassVar[Debt] = "steps"  # what a coordinate that a round leaves out owes
     couples: ClassVar[bool] = False  # phi couples rankers
