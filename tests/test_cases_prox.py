@@ -11,7 +11,7 @@ import jaxsolvers as js
 
 F = jnp.result_type(float)
 R = js.regularizers
-RTOL = 1e-10 if F == np.float64 else 1e-6
+RTOL = 1e-10 if np.float64 == F else 1e-6
 
 
 def prox(regularizer, z):

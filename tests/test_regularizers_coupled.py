@@ -62,25 +62,25 @@ def test_a_thousand_metrics_of_condition_up_to_1e8(member: Regularizer) -> None:
     assert (np.abs(x - expected) <= LIMIT * (np.abs(expected) + 0.1 * scale)).all()
 
 
-@pytest.mark.parametrize("b", [0.9, 1.0, 1.0 + 1e-6, 2.0])
+@pytest.mark.parametrize("b", [0.9, 1.0, 1.001, 2.0])
 def test_the_l2_operators_find_roots_far_from_either_end(b: float) -> None:
-    """Metrics 60 orders apart and a norm that just reaches the strength."""
-    h = np.array([1e30, 1e-30, 1.0])
-    (h,) = rounded(h)
-    linear = np.asarray([1.0, b, 1e-3], FLOAT).astype(float)
+    """Metrics 60 orders apart and a norm that may just reach the strength."""
+    linear, h = rounded([1.0, b, 1e-3], [1e30, 1e-30, 1.0])
     for member in (R.L2Norm(1.0), R.L2Ball(1e-3)):
         name, numbers = known_as(member)
+        x = solved(member, linear, h)
+        if b == 1 and name == "l2_norm":  # x hangs on the last bit of b: the conditions must hold
+            residual = h * x + x / np.linalg.norm(x) - linear
+            np.testing.assert_allclose(residual, 0, atol=10 * np.finfo(FLOAT).eps)
+            continue
         expected = reference.prox(name, linear.astype(np.longdouble) / h, h, 1.0, **numbers)
-        np.testing.assert_allclose(solved(member, linear, h), expected, rtol=10 * LIMIT)
+        np.testing.assert_allclose(x, expected, rtol=10 * LIMIT)
 
 
-@members.each([R.L1Ball(1e-5), R.Simplex(1e-5)], "member")
+@members.each([R.L1Ball(2.0**-16), R.Simplex(2.0**-16)], "member")
 def test_a_radius_far_below_the_point_costs_no_digits(member: Regularizer) -> None:
-    b = np.asarray([100.0, 100.0 - 2**-17, 3.0, 0.0], FLOAT).astype(float)
-    name, numbers = known_as(member)
-    h = np.ones(4)
-    expected = reference.prox(name, b, h, 1.0, **numbers)
-    np.testing.assert_allclose(solved(member, b, h), expected, rtol=10 * np.finfo(FLOAT).eps)
+    x = solved(member, [100.0, 100.0 - 2**-17, 3.0, 0.0], np.ones(4))
+    np.testing.assert_array_equal(x, [0.75 * 2**-16, 0.25 * 2**-16, 0, 0])
 
 
 @members.each([R.L1Ball(3.0), R.L2Ball(3.0), R.Simplex(3.0)], "member")
@@ -202,11 +202,12 @@ def test_weights_of_any_shape(member: Regularizer, shape: tuple[int, ...]) -> No
         np.testing.assert_allclose(own.value(jnp.asarray(x, FLOAT)), expected, rtol=LIMIT)
 
 
-@members.each([R.GroupL2, R.GroupLInf], "group")
+@pytest.mark.parametrize("group", [R.GroupL2, R.GroupLInf])
 @pytest.mark.parametrize("axis", [-3, -2, -1, 0, 1, 2])
 def test_groups_are_norms_of_slices_with_their_own_metric(group: Any, axis: int) -> None:
     rng = np.random.default_rng(26)
     b, h = rounded(rng.normal(size=(3, 4, 5)), 10.0 ** rng.uniform(-3, 3, (3, 4, 5)))
+    b[0], b[:, 0] = 0.1 * b[0], 0.1 * b[:, 0]
     h[1, 1, 1] = b[1, 1, 1] = 0  # without history, in the middle of three groups
     member = group(0.9, axis=axis)
     x = np.moveaxis(solved(member, b, h, 1.3), axis, -1)
@@ -262,17 +263,21 @@ def test_plain_numbers_lists_and_integers_are_taken(member: Regularizer) -> None
 @every_coupled
 def test_one_coordinate_all_equal_ones_and_huge_radii(member: Regularizer) -> None:
     name, numbers = known_as(member)
-    for b in ([3.0], [-3.0], [1.0] * 5, [-2.0] * 4, [1e-30, 0.0], [1e30, 1e30, -1e30]):
+    for b in ([3.0], [-3.0], [1.0] * 5, [-2.0] * 4, [1e-30, 0.0], [1e5, 1e5, -1e5]):
         h = np.ones(len(b))
         (z,) = rounded(b)
         x = solved(member, b, h)
         np.testing.assert_allclose(
             x, reference.prox(name, z, h, 1.0, **numbers), rtol=10 * LIMIT, atol=1e-12
         )
-        assert len(set(x.tolist())) == len(set(b))or (np.abs(x) < np.abs(b)).any()
+        if len(set(b)) == 1:
+            assert len(set(x.tolist())) == 1
     if member in BALLS[:2]:
         far = type(member)(1e30)
         np.testing.assert_array_equal(solved(far, [3.0, -4.0], [2.0, 0.5]), [1.5, -8.0])
+        x = solved(member, [1e30, 1e30, -1e30], np.ones(3))
+        shared = 0.5 if member is BALLS[0] else 0.8 / np.sqrt(3)
+        np.testing.assert_allclose(x, [shared, shared, -shared], rtol=1e-6)
 
 
 # ---- facts ---------------------------------------------------------------------------------------

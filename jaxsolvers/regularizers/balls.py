@@ -16,7 +16,7 @@ from jax import lax
 from jaxsolvers.members import Array, Number, member, number
 from jaxsolvers.protocol import Debt
 from jaxsolvers.regularizers.coupled import Coupled, live_part
-from jaxsolvers.regularizers.search import largest, norm, root_of_norm, total
+from jaxsolvers.regularizers.search import largest, norm, root_of_norm
 from jaxsolvers.regularizers.separable import Box, Separable, absolute, divide
 
 __all__ = ["L1Ball", "L2Ball", "LInfBall", "Simplex"]
@@ -192,12 +192,12 @@ def indicator(inside: Array, weights: Array) -> Array:
 def fill(b: Array, metric: Array, live: Array, volume: Array, *, signed: bool) -> Array:
     """[b - t]_+ / h over the live entries, with the t that makes their sum ``volume``.
 
-    With A the entries above a float t_0 just below the root, the closing Newton step is
+    With A the entries above t and m the lowest of them, the closing step is
 
-        t = t_0 + (sum_A (b - t_0)/h - volume) / sum_A 1/h,
+        t = m - (volume - sum_A (b - m)/h) / sum_A 1/h,
 
-    the textbook t = (sum_A b/h - volume) / sum_A 1/h without its cancellation: b - t_0 is rounded
-    once, so a volume far below sum b/h costs no digits.
+    the textbook t = (sum_A b/h - volume) / sum_A 1/h without its cancellation: b - m is rounded
+    once and no term exceeds the volume, so a volume far below sum b/h costs no digits.
 
     Args:
       b, metric, live: (...), metric > 0 everywhere.
@@ -214,7 +214,7 @@ def fill(b: Array, metric: Array, live: Array, volume: Array, *, signed: bool) -
 
     near = largest(holds, (), b.dtype, signed=signed)
     above = live & ~(still <= near)  # NaN counts: it must reach the answer
-    excess = jnp.where(above, b - jnp.where(jnp.isfinite(near), near, 0), 0)
+    excess = jnp.where(above, b - jnp.min(still, where=above, initial=jnp.inf), 0)
     wet = jnp.where(above, area, 0)
-    rise = divide(jnp.sum(wet * excess) - volume, jnp.sum(wet))
-    return jnp.where(above & ~(volume <= 0), wet * jnp.maximum(excess - rise, 0), 0)
+    depth = divide(volume - jnp.sum(wet * excess), jnp.sum(wet))  # of the lowest
+    return jnp.where(above & ~(volume <= 0), wet * jnp.maximum(excess + depth, 0), 0)

@@ -12,7 +12,7 @@ from jax import lax
 from jaxsolvers.members import Array, Number, member, number
 from jaxsolvers.regularizers.coupled import Coupled, live_part
 from jaxsolvers.regularizers.search import Axis, largest, norm, root_of_norm, total
-from jaxsolvers.regularizers.separable import absolute, divide
+from jaxsolvers.regularizers.separable import absolute
 
 __all__ = ["L2Norm", "LInfNorm"]
 
@@ -82,6 +82,7 @@ def shrink(linear: Array, metric: Array, s: Array, axis: Axis) -> Array:
     zero = lax.stop_gradient(norm(linear, axis)) <= s
     # Where the answer is 0 the search runs on ones, so that its derivatives stay finite.
     b, h, s = jnp.where(zero, 1, linear), jnp.where(zero, 1, metric), jnp.where(zero, 0, s)
+
     # s = 0 and r = 0 meet nowhere: the search keeps r > 0.
     def terms(r: Array, b: Array, h: Array, s: Array) -> tuple[Array, Array]:
         denominator = h * r + s
@@ -105,7 +106,7 @@ def clip_largest(linear: Array, metric: Array, s: Array, axis: Axis) -> Array:
     clipped = live & ~(still <= h * near)  # NaN counts: it must reach the answer
     excess = jnp.where(clipped, size - metric * near, 0)
     area = total(jnp.where(clipped, metric, 0), axis)
-    t = near + divide(total(excess, axis) - s, area)
+    t = near + (total(excess, axis) - s) / jnp.where(area == 0, 1, area)
     # |linear| / h could overflow where h is tiny, but those are the clipped ones.
     free = jnp.where(clipped, 0, size) / jnp.where(clipped, 1, metric)
     x = jnp.sign(linear) * jnp.where(clipped, t, free)

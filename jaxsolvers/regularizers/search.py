@@ -81,9 +81,7 @@ def largest(
     return as_float(lax.fori_loop(0, trips or bits, halve, (low, high))[0])
 
 
-def root_of_norm(
-    terms: Callable[..., tuple[Array, Array]], axis: Axis, *operands: Array
-) -> Array:
+def root_of_norm(terms: Callable[..., tuple[Array, Array]], axis: Axis, *operands: Array) -> Array:
     """The u > 0 with ||q(u)||_2 = 1 over ``axis``, for q decreasing in u, differentiable.
 
     The Newton step on 1/||q||, which is concave or convex and nearly linear in u,

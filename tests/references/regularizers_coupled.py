@@ -32,8 +32,9 @@ def value(
     x = np.asarray(x, float)
     if name.startswith("group"):
         inner = {"group_l2": "l2_norm", "group_l_inf": "l_inf_norm"}[name]
-        slices = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
-        return sum((value(inner, row, **numbers) for row in slices), 0.0)
+        rows = np.moveaxis(x, axis, -1)
+        groups = (rows[at] for at in np.ndindex(rows.shape[:-1]))
+        return sum((value(inner, group, **numbers) for group in groups), 0.0)
     match name:
         case "l2_norm":
             return float(numbers["strength"]) * float(np.sqrt((x * x).sum()))
@@ -89,7 +90,7 @@ def l2_norm(z: np.ndarray, h: np.ndarray, s: Long) -> np.ndarray:
 
 
 def l2_ball(z: np.ndarray, h: np.ndarray, c: Long) -> np.ndarray:
-    """z inside, else h z / (h + t) of norm c."""
+    """The point inside, else h z / (h + t) of norm c."""
     if length(z) <= c:
         return z
     if c == 0:
@@ -131,7 +132,7 @@ def simplex(z: np.ndarray, h: np.ndarray, c: Long) -> np.ndarray:
 
 
 def l1_ball(z: np.ndarray, h: np.ndarray, c: Long) -> np.ndarray:
-    """z inside, else a simplex of the absolute values."""
+    """The point inside, else a simplex of the absolute values."""
     return z if np.abs(z).sum() <= c else np.sign(z) * simplex(np.abs(z), h, c)
 
 
