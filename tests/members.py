@@ -28,6 +28,7 @@ from jaxsolvers.regularizers.free_intercept import FreeIntercept
 HOMES = ("jaxsolvers.solvers", "jaxsolvers.losses", "jaxsolvers.regularizers")
 NUMBERS = (0.3, -0.3, 0.6, 1.0, 2.0, 0.0, -1.0)
 STRENGTHS = (0.02, -0.3, 0.05, 0.6, 1.0, 0.0)  # of regularizers: most weights must survive
+RADII = (0.6, 1.0)  # of domains: some weights inside, some at the bound
 INTEGERS = (3, 1, 2, 0)
 
 
@@ -88,12 +89,13 @@ def with_numbers(cls: type, **fixed: Any) -> Any:
     """The class with example numbers that its checks accept, or None if ``fixed`` is refused."""
     open_ = {n: s for n, s in specs(cls).items() if s.kind == "number" and n not in fixed}
 
-    def candidates(at: int, spec: Spec) -> list[Any]:
+    def candidates(at: int, name: str, spec: Spec) -> list[Any]:
         numbers = STRENGTHS if issubclass(cls, Regularizer) else NUMBERS
+        numbers = RADII if name == "radius" else numbers
         values = INTEGERS if spec.integer else numbers[at:] + numbers[:at]
         return [v for v in values if not spec.violated(np.asarray(v, float))]
 
-    lists = [candidates(at, spec) for at, spec in enumerate(open_.values())]
+    lists = [candidates(at, *field) for at, field in enumerate(open_.items())]
     for values in itertools.product(*lists):
         member = cls(**fixed, **dict(zip(open_, values, strict=True)))
         if is_valid(member):

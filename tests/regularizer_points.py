@@ -18,6 +18,7 @@ from jaxsolvers.regularizers.free_intercept import FreeIntercept
 FLOAT = np.dtype(jnp.result_type(float))
 COUPLED = reference.coupled.NAMES
 D = 6
+ROWS = 200
 LOWER = np.array([-0.5, -np.inf, -0.1, 0.0, -2.0, -1.0])
 UPPER = np.array([0.2, 0.3, np.inf, 1.0, 0.0, 1.0])
 
@@ -25,9 +26,10 @@ UPPER = np.array([0.2, 0.3, np.inf, 1.0, 0.0, 1.0])
 def variants() -> list[Regularizer]:
     """Every member, once more with other numbers; strengths 0, arrays, a nested domain."""
     found = members.regularizers()
+    separable = (member for member in found if member.separable and list(member.numbers()))
     return [
         *found,
-        *(members.other_numbers(member) for member in found if list(member.numbers())),
+        *(members.other_numbers(member) for member in separable),
         js.regularizers.L1(0.0),
         js.regularizers.ElasticNet(0.5, 0.7),
         js.regularizers.ElasticNet(0.0, 0.5),
@@ -54,7 +56,7 @@ def known_as(member: Regularizer) -> tuple[str, dict[str, np.ndarray]]:
     return name, {k: np.asarray(v, FLOAT).astype(float) for k, v in strengths.items()}
 
 
-def draw(seed: int, size: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def draw(seed: int, size: int = ROWS) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points z (size, D), metrics h > 0 (size, D) and taus (size,), rounded to the dtype."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(size, D)) * rng.choice([0.1, 1.0, 10.0], (size, 1))
@@ -64,12 +66,28 @@ def draw(seed: int, size: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return tuple(np.asarray(a, FLOAT).astype(float) for a in (z, h, tau))
 
 
+@jax.jit
+def prox_rows(member: Regularizer, z: Any, h: Any, tau: Any) -> Any:
+    return jax.vmap(lambda z, h, tau: member.prox(z, h, tau))(z, h, tau)
+
+
+@jax.jit
+def solve_rows(member: Regularizer, linear: Any, h: Any, tau: Any) -> Any:
+    return jax.vmap(lambda b, h, tau: member.solve(b, h, tau))(linear, h, tau)
+
+
+def by_row(rows: Any, member: Regularizer, *operands: np.ndarray) -> np.ndarray:
+    """``prox_rows`` or ``solve_rows`` on any number of rows up to ROWS, by one program."""
+    size = len(operands[0])
+    repeated = (jnp.asarray(np.take(a, np.arange(ROWS) % size, axis=0), FLOAT) for a in operands)
+    x = rows(member.cast(FLOAT), *repeated)
+    assert x.shape == (ROWS, *operands[0].shape[1:]) and x.dtype == FLOAT
+    return np.asarray(x)[:size]
+
+
 def prox(member: Regularizer, z: np.ndarray, h: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """``member.prox`` row by row; the result must keep shape and dtype."""
-    operands = (jnp.asarray(a, FLOAT) for a in (z, h, tau))
-    x = jax.jit(jax.vmap(member.cast(FLOAT).prox))(*operands)
-    assert x.shape == z.shape and x.dtype == FLOAT
-    return np.asarray(x, float)
+    return by_row(prox_rows, member, z, h, tau).astype(float)
 
 
 def values(member: Regularizer, x: np.ndarray) -> np.ndarray:

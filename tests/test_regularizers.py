@@ -13,6 +13,7 @@ from references import regularizers as reference
 from regularizer_points import (
     FLOAT,
     D,
+    by_row,
     draw,
     dual_prox,
     every_regularizer,
@@ -20,6 +21,8 @@ from regularizer_points import (
     known_as,
     objective,
     prox,
+    prox_rows,
+    solve_rows,
     values,
 )
 from tolerances import assert_close
@@ -41,8 +44,7 @@ def test_prox_and_solve_equal_the_reference(member: Regularizer) -> None:
     rows = zip(z, h, tau, strict=True)
     expected = np.array([reference.prox(name, *row, **strengths) for row in rows])
     assert_close(prox(member, z, h, tau).astype(FLOAT), expected, "reference", name="prox")
-    operands = (jnp.asarray(a, FLOAT) for a in (h * z, h, tau))
-    solved = jax.jit(jax.vmap(member.cast(FLOAT).solve))(*operands)
+    solved = by_row(solve_rows, member, h * z, h, tau)
     assert_close(solved, expected, "reference", name="solve")
 
 
@@ -121,6 +123,14 @@ def test_prox_is_firmly_nonexpansive_in_the_metric(member: Regularizer) -> None:
     assert (product >= square - slack * (h * (1 + z**2)).sum(axis=1)).all()
 
 
+@jax.jit
+def weighted(cotangent: Any, member: Regularizer, z: Any, h: Any, tau: Any) -> Any:
+    return jnp.sum(cotangent * prox_rows(member, z, h, tau))
+
+
+slopes = jax.jit(jax.grad(weighted, argnums=(1, 2, 3, 4)))
+
+
 @every_regularizer
 def test_the_derivatives_equal_finite_differences(member: Regularizer) -> None:
     z, h, tau = (a[10:16] for a in draw(10))
@@ -128,12 +138,7 @@ def test_the_derivatives_equal_finite_differences(member: Regularizer) -> None:
     with jax.enable_x64(True):
         point = (member.cast(jnp.float64), *map(jnp.asarray, (z, h, tau)))
         cotangent = jnp.asarray(rng.normal(size=z.shape))
-
-        def value(member: Regularizer, z: Any, h: Any, tau: Any) -> Any:
-            return jnp.sum(cotangent * jax.vmap(member.prox)(z, h, tau))
-
-        value = jax.jit(value)
-        gradient = jax.jit(jax.grad(value, argnums=(0, 1, 2, 3)))(*point)
+        gradient = slopes(cotangent, *point)
         for _ in range(3):
             # along a random direction; a number moves in proportion to itself, infinities stay
             direction = jax.tree.map(lambda a: _direction(a, rng), point)
@@ -142,7 +147,7 @@ def test_the_derivatives_equal_finite_differences(member: Regularizer) -> None:
                 jax.tree.map(lambda a, v, e=end: jnp.where(v == 0, a, a + e * v), point, direction)
                 for end in (shift, -shift)
             )
-            up, down = (float(value(*end)) for end in ends)
+            up, down = (float(weighted(cotangent, *end)) for end in ends)
             slope = sum(
                 float(jnp.sum(g * v))
                 for g, v in zip(jax.tree.leaves(gradient), jax.tree.leaves(direction), strict=True)

@@ -26,18 +26,26 @@ def test_a_coordinate_without_history_gets_zero_and_finite_derivatives(member: R
     dead = np.array([0, 2, 4, 5])
     cast = member.cast(jnp.float32)
     tau = jnp.float32(0.3)
-    x = cast.solve(linear, metric, tau)
+    x, *derivatives = solved_with_derivatives(cast, linear, metric, tau)
     np.testing.assert_array_equal(np.asarray(x)[dead], 0)
     assert np.asarray(x)[1] != 0
-
-    def summed(*args: Any) -> Any:
-        member, linear, metric, tau = args
-        return jnp.sum(member.solve(linear, metric, tau))
-
-    reverse, forward = jax.grad(summed, argnums=(0, 1, 2, 3)), jax.jacfwd(summed, argnums=(1, 2))
-    both = jax.jit(lambda *args: (reverse(*args), forward(*args)))
-    for leaf in jax.tree.leaves(both(cast, linear, metric, tau)):
+    for leaf in jax.tree.leaves(derivatives):
         assert np.isfinite(leaf).all()
+
+
+@jax.jit
+def solved_with_derivatives(*args: Any) -> Any:
+    """The minimiser, and the derivatives of its sum in reverse and forward mode."""
+
+    def summed(member: Regularizer, linear: Any, metric: Any, tau: Any) -> Any:
+        x = member.solve(linear, metric, tau)
+        return jnp.sum(x), x
+
+    reverse, x = jax.grad(summed, argnums=(0, 1, 2, 3), has_aux=True)(*args)
+    member, linear, metric, tau = args
+    ones = jnp.ones_like(linear)
+    forward = jax.jvp(lambda b, h: summed(member, b, h, tau)[0], (linear, metric), (ones, ones))
+    return x, reverse, forward
 
 
 @every_regularizer
@@ -87,12 +95,16 @@ def test_free_intercept_leaves_the_last_coordinate_alone(inner: Regularizer) -> 
 def test_vmap_over_numbers_and_rankers_equals_the_loop(member: Regularizer) -> None:
     z, h, tau = (jnp.asarray(a[:4], FLOAT) for a in draw(15))
     factors = jnp.asarray([0.5, 1.0, 2.0, 3.0], FLOAT)
-    own = member.cast(FLOAT)
-
-    def one(factor: Any, z: Any, h: Any, tau: Any) -> Any:
-        return own.map_numbers(lambda leaf: leaf.value * factor).solve(h * z, h, tau)
-
-    mapped = jax.jit(jax.vmap(one))(factors, z, h, tau)
-    alone = jax.jit(one)
-    looped = jnp.stack([alone(*row) for row in zip(factors, z, h, tau, strict=True)])
+    mapped = scaled_rows(member.cast(FLOAT), factors, z, h, tau)
+    looped = jnp.stack(
+        [scaled(member.cast(FLOAT), *row) for row in zip(factors, z, h, tau, strict=True)]
+    )
     assert_close(mapped, looped, "compiled")
+
+
+@jax.jit
+def scaled(member: Regularizer, factor: Any, z: Any, h: Any, tau: Any) -> Any:
+    return member.map_numbers(lambda leaf: leaf.value * factor).solve(h * z, h, tau)
+
+
+scaled_rows = jax.jit(jax.vmap(scaled, in_axes=(None, 0, 0, 0, 0)))
