@@ -11,7 +11,9 @@ from jaxsolvers.models import LinearModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
+from jaxsolvers.solvers.fobos import FOBOS
 from jaxsolvers.solvers.pegasos import Pegasos
+from jaxsolvers.solvers.rda import RDA
 
 if TYPE_CHECKING:
     from jaxsolvers import data
@@ -21,6 +23,8 @@ __version__ = "0.1.0"
 _LAZY = ("data",)  # loaded when first used: they may need an extra
 
 __all__ = [
+    "FOBOS",
+    "RDA",
     "AdaGradFOBOS",
     "AdaGradRDA",
     "Averaged",

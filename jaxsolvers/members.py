@@ -29,7 +29,7 @@ _SPEC = "jaxsolvers"
 class Spec:
     """What a member's field is and accepts."""
 
-    kind: str  # "number" | "choice" | "member"
+    kind: str  # "number" | "schedule" | "choice" | "setting" | "member"
     above: float | None = None
     minimum: float | None = None
     below: float | None = None
@@ -37,6 +37,8 @@ class Spec:
     finite: bool = True
     integer: bool = False
     rank: int = 0
+    optional: bool = False  # whether None is accepted
+    schedule: bool = False  # whether a function t -> number is accepted
     options: tuple[Any, ...] = ()
     base: type | None = None  # of a part
 
@@ -47,6 +49,8 @@ class Spec:
         words = ["an integer" if self.integer else "a finite number" if self.finite else "a number"]
         bounds = {">": self.above, ">=": self.minimum, "<": self.below, "<=": self.maximum}
         words += [f"{sign} {bound:g}" for sign, bound in bounds.items() if bound is not None]
+        words += ["or None"] if self.optional else []
+        words += ["or a schedule t -> number"] if self.schedule else []
         return " ".join(words)
 
     def violated(self, value: np.ndarray) -> np.ndarray:
@@ -75,6 +79,8 @@ def number(
     finite: bool = True,
     integer: bool = False,
     rank: int = 0,
+    optional: bool = False,
+    schedule: bool = False,
 ) -> Any:
     """Declare a number: a pytree leaf with its accepted range.
 
@@ -83,9 +89,13 @@ def number(
       above, minimum, below, maximum: open and closed bounds, checked by ``validate``.
       finite: whether infinities are refused (NaN always is).
       integer: whether the leaf is kept as int32 instead of the working dtype.
-      rank: 0 for one number; 1 when an array over the features is accepted as well.
+      rank: 0 for one number; 1 when an array over the features is accepted as well; 2 for a
+        table over the classes.
+      optional: whether None is accepted (a member without that leaf).
+      schedule: whether a function t -> number is accepted: it is static, not a leaf.
     """
-    spec = Spec("number", above, minimum, below, maximum, finite, integer, rank)
+    bounds = (above, minimum, below, maximum)
+    spec = Spec("number", *bounds, finite, integer, rank, optional, schedule)
     return dataclasses.field(default=default, metadata={_SPEC: spec})
 
 
@@ -95,46 +105,70 @@ def choice(*options: T, default: T) -> T:
     return dataclasses.field(default=default, metadata={_SPEC: spec})
 
 
+def setting(*, default: Any, minimum: int = 1, optional: bool = False) -> Any:
+    """Declare a static integer >= ``minimum`` (or None, if optional): it shapes the program."""
+    spec = Spec("setting", minimum=minimum, integer=True, optional=optional)
+    return dataclasses.field(default=default, metadata={_SPEC: spec})
+
+
 def part(base: type, *, default: Any = dataclasses.MISSING) -> Any:
     """Declare a nested member of the kind ``base``: a loss, a regularizer or an inner solver."""
     return dataclasses.field(default=default, metadata={_SPEC: Spec("member", base=base)})
 
 
-def register(cls: type[T], static: tuple[str, ...] = ()) -> type[T]:
+def register(
+    cls: type[T], static: tuple[str, ...] = (), functions: tuple[str, ...] = ()
+) -> type[T]:
     """Register a dataclass as a pytree: fields named in ``static`` are metadata, the rest leaves.
 
-    The class itself is part of the metadata. ``jax.tree_util.register_dataclass`` leaves it out:
-    in jax 0.10 two such classes with like fields have *equal* tree structures, and a cached
-    program of one is now and then served to the other.
+    A field named in ``functions`` is metadata where it holds a function. The class itself is part
+    of the metadata. ``jax.tree_util.register_dataclass`` leaves it out: in jax 0.10 two such
+    classes with like fields have *equal* tree structures, and a cached program of one is now and
+    then served to the other.
     """
     names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
     leaves = [name for name in names if name not in static]
 
-    def metadata(node: Any) -> tuple[Any, ...]:
-        return (cls, *(getattr(node, name) for name in static))
-
-    def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return tuple(getattr(node, name) for name in leaves), metadata(node)
+    def called(node: Any) -> tuple[tuple[str, Any], ...]:
+        own = ((name, getattr(node, name)) for name in functions)
+        return tuple((name, value) for name, value in own if is_schedule(value))
 
     def flatten_with_keys(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        keyed = ((jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in leaves)
-        return tuple(keyed), metadata(node)
+        found = called(node)
+        names = [name for name in leaves if name not in dict(found)]
+        keyed = tuple((jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in names)
+        return keyed, (cls, found, *(getattr(node, name) for name in static))
+
+    def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        keyed, metadata = flatten_with_keys(node)
+        return tuple(value for _, value in keyed), metadata
 
     def unflatten(data: tuple[Any, ...], children: Any) -> Any:
-        fields = zip((*leaves, *static), (*children, *data[1:]), strict=True)
-        return cls(**dict(fields))
+        held = dict(data[1])
+        names = [name for name in leaves if name not in held]
+        fields = zip((*names, *static), (*children, *data[2:]), strict=True)
+        return cls(**held, **dict(fields))
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
     return cls
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(number, choice, part))
+def is_schedule(value: Any) -> bool:
+    """Whether a number is given as a function of t. Arrays and tracers are not functions."""
+    return callable(value) and not hasattr(value, "dtype")
+
+
+@dataclass_transform(
+    frozen_default=True, eq_default=False, field_specifiers=(number, choice, setting, part)
+)
 def member(cls: type[T]) -> type[T]:
     """Make ``cls`` a frozen dataclass and a pytree: numbers and parts leaves, choices static."""
     # eq=False: array leaves break both == and hash; members compare by identity.
     frozen = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(frozen)  # type: ignore[arg-type]
-    return register(frozen, tuple(f.name for f in fields if f.metadata[_SPEC].kind == "choice"))
+    specs = {field.name: field.metadata[_SPEC] for field in fields}
+    static = tuple(name for name, spec in specs.items() if spec.kind in ("choice", "setting"))
+    return register(frozen, static, tuple(n for n, spec in specs.items() if spec.schedule))
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -164,9 +198,13 @@ class Member:
     """Base of everything that carries numbers and choices."""
 
     def specs(self) -> Iterator[tuple[str, Spec, Any]]:
-        """Yield (name, spec, value) of each field."""
+        """Yield (name, spec, value) of each field; a number left at None is left out."""
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            yield field.name, field.metadata[_SPEC], getattr(self, field.name)
+            spec, value = field.metadata[_SPEC], getattr(self, field.name)
+            if spec.schedule and is_schedule(value):
+                spec = dataclasses.replace(spec, kind="schedule")
+            if not (spec.kind == "number" and spec.optional and value is None):
+                yield field.name, spec, value
 
     def numbers(self, prefix: str = "") -> Iterator[Leaf]:
         """Yield every number of this member and of its parts."""
@@ -222,12 +260,15 @@ class Member:
         """``in_axes`` for ``vmap`` over the rankers of :meth:`for_rankers`."""
         return self.map_numbers(lambda leaf: None if leaf.shared else 0)
 
-    def check_shapes(self, n_rankers: int | None, n_features: int) -> None:
+    def check_shapes(
+        self, n_rankers: int | None, n_features: int, n_classes: int | None = None
+    ) -> None:
         """Check how many values each number has.
 
         Args:
           n_rankers: K, or None for a single ranker, which takes single numbers only.
           n_features: d.
+          n_classes: C, of which a joint loss has a table.
 
         Raises:
           ValueError: an array of another shape; the message names the field and the accepted
@@ -235,6 +276,13 @@ class Member:
         """
         for leaf in self.numbers():
             shape, per_feature = tuple(np.shape(leaf.value)), (n_features,) * leaf.spec.rank
+            if leaf.spec.rank == 2:
+                if n_classes is not None and shape != (n_classes, n_classes):
+                    raise ValueError(
+                        f"{leaf.name} must be a table of the {n_classes} classes, "
+                        f"{(n_classes, n_classes)}, got an array of shape {shape}"
+                    )
+                continue
             accepted: list[tuple[int, ...]] = [(), per_feature]
             words = "a single number in fit" if n_rankers is None else "one number"
             if leaf.spec.rank:
@@ -262,8 +310,29 @@ class Member:
                 # `is`-like comparison by type as well: True must not pass for 1.
                 if not any(type(value) is type(o) and value == o for o in spec.options):
                     raise ValueError(f"{prefix}{name} must be {spec.accepted()}, got {value!r}")
+            elif spec.kind == "setting":
+                whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+                if not (spec.optional and value is None) and not (whole and not _out(spec, value)):
+                    raise ValueError(f"{prefix}{name} must be {spec.accepted()}, got {value!r}")
+            elif spec.kind == "schedule":
+                _check_schedule(prefix + name, spec, value)
             elif not isinstance(value, jax.core.Tracer):
                 _check_number(prefix + name, spec, value)
+
+
+def _out(spec: Spec, value: Any) -> bool:
+    return bool(spec.violated(np.asarray(value, np.float64)).any())
+
+
+def _check_schedule(name: str, spec: Spec, schedule: Any) -> None:
+    first = schedule(jnp.ones((), jnp.int32))  # as the solvers call it
+    if isinstance(first, jax.core.Tracer):
+        return
+    if np.shape(first) != ():
+        raise ValueError(f"{name}(1) must be a single number, got shape {np.shape(first)}")
+    # A warm-up may well start with a rate of 0.
+    accepted = dataclasses.replace(spec, above=None, minimum=0, schedule=False)
+    _check_number(f"{name}(1)", accepted, first)
 
 
 def _check_number(name: str, spec: Spec, value: Any) -> None:

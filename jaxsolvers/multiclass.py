@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.labels import read_labels
 from jaxsolvers.models import LinearModel
-from jaxsolvers.protocol import Solver
+from jaxsolvers.protocol import Regularizer, Solver
 
 __all__ = ["fit_one_vs_rest"]
 
@@ -45,6 +46,10 @@ def fit_one_vs_rest(
     Ranker k sees target +1 on the rows that have the label ``classes[k]`` and -1 elsewhere; all
     visit the rows in the same order. Weights and state are the same, to the bit, for every
     ``chunk_size`` and mesh. Targets are made a block at a time: no (n, K) array exists.
+
+    A regularizer that couples the rankers (``GroupL2`` with axis -2: the K weights of a feature
+    are one group) makes them one problem: they are trained together, the history is that of
+    their sum, and numbers are the same for all.
 
     Args:
       solver: e.g. ``js.AdaGradRDA(0.1)``. A number given as an array of length K is one value
@@ -100,19 +105,48 @@ def fit_one_vs_rest(
         mesh=mesh,
         progress=progress,
     )
+    if solver.loss.joint:
+        raise ValueError(
+            f"loss must be a loss of one score here, got {type(solver.loss).__name__}, which has "
+            "all classes at once: js.fit takes it with any number of labels"
+        )
     labels = read_labels(y, examples.n, classes, options.known_classes())
-    n_rankers = len(labels.classes)
-    solver.check_shapes(n_rankers, examples.d)
+    n_classes = len(labels.classes)
     targets = Targets(
         labels.codes,
-        n_rankers,
+        n_classes,
         labels.classes,
-        _positive_weight(options.resumed("positive_weight", 1.0), n_rankers),
+        _positive_weight(options.resumed("positive_weight", 1.0), n_classes),
         _negatives(options.resumed("negatives", None)),
         labels.output,
     )
+    if _coupled(solver):
+        targets = _together(solver, targets, options)
+    solver.check_shapes(None if targets.together else n_classes, examples.d)
     coef, intercepts, after, history = train(solver, examples, targets, options)
+    if targets.together:
+        coef, intercepts = coef[0], intercepts[0]
     return Fit(LinearModel(coef, intercepts, labels.classes, labels.output), after, history)
+
+
+def _coupled(solver: Solver) -> bool:
+    return any(isinstance(part, Regularizer) and part.couples for _, part in solver.parts())
+
+
+def _together(solver: Solver, targets: Targets, options: Options) -> Targets:
+    """The targets of all classes as one problem.
+
+    Raises:
+      ValueError: what only rankers trained apart can have.
+    """
+    name = f"{type(solver).__name__} with a regularizer that couples the rankers"
+    if not solver.joint:
+        raise ValueError(f"solver must be a first-order solver to couple rankers, got {name}")
+    for argument in ("chunk_size", "negatives"):
+        value = getattr(options, argument)
+        if value is not None:
+            raise ValueError(f"{argument} must be None for {name}, got {value!r}")
+    return dataclasses.replace(targets, n_rankers=1, together=targets.n_rankers)
 
 
 def _negatives(value: Any) -> float | None:

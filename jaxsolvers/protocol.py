@@ -31,14 +31,15 @@ class Problem:
     n_examples: int = dataclasses.field(default=0, metadata={"static": True})  # 0: not known
     live: Number = 1.0  # () total weight of the examples
     loss_at_zero: Number | None = None  # () weighted mean of l(0, y); None in a stream
+    centre: Any = None  # x_1 of that shape, where training starts; None for 0
 
 
 class Batch(NamedTuple):
     """Rows with their targets; ``weight`` 0 marks an inert row (the counter included)."""
 
     x: Any  # a layout of features.py with B rows
-    target: Array  # (B,)
-    weight: Array  # (B,) >= 0
+    target: Array  # (B,); of rankers trained together (B, K), of a joint loss (B,) int32
+    weight: Array  # (B,) >= 0; of rankers trained together (B, K)
     index: Array  # type: ignore[assignment]  # (B,) int32, each row's place among the n examples
     gram: Any = None  # (B, B) inner products of the rows, if prepared per block
 
@@ -71,6 +72,7 @@ class Loss(Member):
 
     classification: ClassVar[bool] = True  # targets are -1 or +1
     couples_rows: ClassVar[bool] = False
+    joint: ClassVar[bool] = False  # of the scores of all classes at once, see JointLoss
 
     def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
         """Return (l, dl/dz), elementwise, shapes equal."""
@@ -109,6 +111,50 @@ class Loss(Member):
         return (score * target <= 0).astype(score.dtype)
 
 
+class JointLoss(Loss):
+    """A loss l(z, y) of the scores z of all classes, whose weights are learnt together.
+
+    The target y is the class's position. A subclass writes :meth:`pointwise`.
+    """
+
+    joint = True
+
+    def value_and_slope(self, score: Array, target: Array) -> tuple[Array, Array]:
+        """Return the loss and its (sub-)gradient in the scores.
+
+        Args:
+          score: (..., C) float, one per class.
+          target: (...) int, the position of the right class.
+
+        Returns:
+          l(z, y) (...) and dl/dz (..., C), of the scores' dtype.
+
+        Raises:
+          ValueError: shapes that do not fit, targets that are not integers in 0 ... C - 1.
+        """
+        score, target = jnp.asarray(score), jnp.asarray(target)
+        if score.ndim == 0 or score.shape[:-1] != target.shape:
+            raise ValueError(
+                "score must have the shape of y and one more axis for the classes, got "
+                f"{score.shape} and {target.shape}"
+            )
+        if not jnp.issubdtype(target.dtype, jnp.integer):
+            raise ValueError(f"y must be positions of classes, integers, got {target.dtype}")
+        if not isinstance(target, jax.core.Tracer):
+            concrete = np.asarray(target)
+            if ((concrete < 0) | (concrete >= score.shape[-1])).any():
+                raise ValueError(f"y must be in 0 ... {score.shape[-1] - 1}, got {concrete!r}")
+        return self.pointwise(score, target)
+
+    def mistakes(self, score: Array, target: Array) -> Array:
+        """1 where no strictly best score is that of the right class, else 0; (...)."""
+        right = jnp.take_along_axis(score, target[..., None], axis=-1)
+        others = (
+            lax.broadcasted_iota(target.dtype, score.shape, score.ndim - 1) != target[..., None]
+        )
+        return jnp.any(others & (score >= right), axis=-1).astype(score.dtype)
+
+
 class Regularizer(Member):
     """A convex function phi of the weights, with domain X, met through :meth:`solve`."""
 
@@ -116,6 +162,7 @@ class Regularizer(Member):
     lazy: ClassVar[bool] = False  # separable, and ``owed`` has a closed form
     debt: ClassVar[Debt] = "steps"  # what a coordinate that a round leaves out owes
     couples: ClassVar[bool] = False  # phi couples rankers
+    needs_metric: ClassVar[bool] = False  # X may miss all points with 0 where the metric is 0
 
     def value(self, weights: Array) -> Array:
         """phi(weights), a scalar; the indicator of a domain counts 0 inside."""
@@ -137,8 +184,12 @@ class Regularizer(Member):
         """``count`` proxes of the same metric > 0 and tau, one after another, in closed form."""
         raise NotImplementedError
 
+    def start(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
+        """The point of X where training starts, None for 0."""
+        return None
+
     def check_start(self, prefix: str = "regularizer.") -> None:
-        """Raise a ValueError if the start w_1 = 0 lies outside the domain X."""
+        """Raise a ValueError if training cannot start at 0 nor at :meth:`start`."""
 
 
 class Solver(Member):
@@ -148,6 +199,7 @@ class Solver(Member):
     single_row: ClassVar[bool] = False  # refuses rounds of more than one row
     lazy: ClassVar[bool] = False  # what a row does not touch can be caught up with later
     debt: ClassVar[Debt] = "none"  # what it owes by then
+    joint: ClassVar[bool] = False  # takes losses of all classes at once, weights (K, d)
     loss: Any
 
     def init(self, problem: Problem, dtype: Any) -> State:
@@ -286,11 +338,21 @@ def total(infos: Info) -> Info:
     return Info(weight, loss, mistakes, violations, jnp.all(finite, axis=0))
 
 
+def beside(rows: Array, other: Array) -> Array:
+    """``rows`` with as many axes as ``other``, new ones of length 1 behind its own."""
+    return rows.reshape(rows.shape + (1,) * (other.ndim - rows.ndim))
+
+
+def live_rows(weight: Array) -> Array:
+    """Which rows weigh something for any class, (B,) bool, from weights (B,) or (B, K)."""
+    return jnp.any(weight > 0, axis=tuple(range(1, weight.ndim)))
+
+
 def all_finite(live: Array, *arrays: Array) -> Array:
-    """Whether every entry is finite, rows of (B,) arrays counting only where ``live``, ()."""
+    """Whether every entry is finite, those of rows counting only where ``live``, ()."""
     finite = jnp.ones((), bool)
     for array in arrays:
-        dead = ~live if array.ndim else jnp.zeros((), bool)
+        dead = ~beside(live, array) if array.ndim else jnp.zeros((), bool)
         finite = finite & jnp.all(jnp.isfinite(array) | dead)
     return finite
 
@@ -300,11 +362,12 @@ def report(loss: Loss, score: Array, target: Array, weight: Array, finite: Array
 
     Args:
       loss: the solver's loss.
-      score, target, weight: (...), the rows.
+      score, target, weight: (...), the rows; a joint loss has scores (..., C).
       finite: () bool, see ``Info.finite``.
     """
     live = weight > 0
     value, slope = loss.value_and_slope(score, target)
+    violated = jnp.any(slope != 0, axis=-1) if loss.joint else slope != 0
 
     def over_live(values: Array) -> Array:
         return jnp.sum(jnp.where(live, values, 0))
@@ -313,6 +376,6 @@ def report(loss: Loss, score: Array, target: Array, weight: Array, finite: Array
         weight=jnp.sum(weight),
         loss=over_live(weight * value),
         mistakes=over_live(loss.mistakes(score, target)),
-        violations=over_live((slope != 0).astype(score.dtype)),
+        violations=over_live(violated.astype(score.dtype)),
         finite=finite,
     )

@@ -90,6 +90,8 @@ def with_numbers(cls: type, **fixed: Any) -> Any:
     open_ = {n: s for n, s in specs(cls).items() if s.kind == "number" and n not in fixed}
 
     def candidates(at: int, name: str, spec: Spec) -> list[Any]:
+        if spec.optional:
+            return [None]
         numbers = STRENGTHS if issubclass(cls, Regularizer) else NUMBERS
         numbers = RADII if name == "radius" else numbers
         values = INTEGERS if spec.integer else numbers[at:] + numbers[:at]
@@ -106,8 +108,9 @@ def with_numbers(cls: type, **fixed: Any) -> Any:
 def other_numbers(member: Any) -> Any:
     """The member with another valid value for each number: its default where that is new."""
     changed: dict[str, Any] = {}
-    for field in dataclasses.fields(member):
-        spec, value = field.metadata["jaxsolvers"], getattr(member, field.name)
+    fields = {field.name: field for field in dataclasses.fields(member)}
+    for name, spec, value in member.specs():
+        field = fields[name]
         if spec.kind == "member":
             changed[field.name] = other_numbers(value)
         elif spec.kind == "number":
@@ -119,8 +122,14 @@ def other_numbers(member: Any) -> Any:
 
 @cache
 def losses() -> tuple[Loss, ...]:
-    """Every loss with example numbers."""
-    return tuple(_example(cls) for cls in discover(Loss))
+    """Every loss of one score with example numbers."""
+    return tuple(_example(cls) for cls in discover(Loss) if not cls.joint)
+
+
+@cache
+def joint_losses() -> tuple[Loss, ...]:
+    """Every loss of the scores of all classes with example numbers."""
+    return tuple(_example(cls) for cls in discover(Loss) if cls.joint)
 
 
 @cache
@@ -138,18 +147,33 @@ def _example(cls: type, inner: Any = None) -> Any:
 
 @cache
 def plain_solvers() -> tuple[Solver, ...]:
-    """Every allowed solver x loss x regularizer x choice, without wrappers around solvers."""
-    found: list[Solver] = []
-    for cls in discover(Solver):
-        parts = part_fields(cls)
-        if Solver in parts.values():
-            continue
-        pools = [losses() if base is Loss else regularizers() for base in parts.values()]
-        for chosen in choices(cls):
-            for nested in itertools.product(*pools):
-                solver = with_numbers(cls, **chosen, **dict(zip(parts, nested, strict=True)))
-                found += [] if solver is None else [solver]
-    return tuple(found)
+    """Solvers without wrappers around them, in every allowed pair of what they are made of.
+
+    Each solver with each of its choices meets every loss and every regularizer, and each loss
+    every regularizer: all pairs, in far fewer solvers than all triples.
+    """
+    frames = [(cls, chosen) for cls in discover(Solver) for chosen in choices(cls)]
+    penal = [f for f in frames if set(part_fields(f[0]).values()) == {Loss, Regularizer}]
+    lossy = [f for f in frames if set(part_fields(f[0]).values()) == {Loss}]
+    pairs = list(itertools.product(range(len(losses())), range(len(regularizers()))))
+    wanted = {(f, i, j): None for f, (i, j) in zip(itertools.cycle(range(len(penal))), pairs)}
+    for f in range(len(penal)):
+        met = [(i, j) for frame, i, j in wanted if frame == f]
+        lacking = [i for i in range(len(losses())) if i not in {i for i, _ in met}]
+        others = [j for j in range(len(regularizers())) if j not in {j for _, j in met}]
+        for i, j in itertools.zip_longest(lacking, others):
+            wanted[f, f % len(losses()) if i is None else i, j or 0] = None
+    made = [_made(*penal[f], losses()[i], regularizers()[j]) for f, i, j in wanted] + [
+        _made(*frame, loss) for frame in lossy for loss in losses()
+    ]
+    return tuple(solver for solver in made if solver is not None)
+
+
+def _made(cls: type, chosen: dict[str, Any], *parts: Any) -> Any:
+    """The solver with example numbers, None where it refuses this combination."""
+    fields = part_fields(cls)
+    of = {name: next(p for p in parts if isinstance(p, fields[name])) for name in fields}
+    return with_numbers(cls, **chosen, **of)
 
 
 def wrapped(solver: Solver) -> list[Solver]:
@@ -184,7 +208,7 @@ def _facts(solver: Solver) -> set[Any]:
 
 @cache
 def product() -> tuple[Solver, ...]:
-    """All allowed combinations, wrappers included."""
+    """All allowed pairs of members, wrappers included."""
     plain = plain_solvers()
     return (*plain, *(outer for solver in plain for outer in wrapped(solver)))
 

@@ -169,7 +169,7 @@ def test_mistakes_are_wrong_signs_and_never_counted_in_regression(loss: Loss) ->
     np.testing.assert_array_equal(loss.mistakes(z, y), expected)
 
 
-@pytest.mark.parametrize("cls", members.discover(Loss))
+@pytest.mark.parametrize("cls", [cls for cls in members.discover(Loss) if not cls.joint])
 def test_every_loss_has_a_numpy_reference(cls: type) -> None:
     known = {type(loss): loss for loss in members.losses()}
     members.reference_loss(known[cls])

@@ -131,6 +131,12 @@ def _fit(options: argparse.Namespace, solver: Any, data: Training, task: str) ->
         "progress": _shows_progress(options),
     }
     weight = options.positive_weight
+    if solver.loss.joint and task in ("binary", "multiclass"):
+        for name in ("negatives", "chunk_size", "positive_weight"):
+            if getattr(options, name) is not None:
+                loss = type(solver.loss).__name__
+                raise ValueError(f"{name} must be left out with {loss}, which has one problem")
+        return fit(solver, data.X, data.y, **shared)
     if task in ("multiclass", "multilabel"):
         return fit_one_vs_rest(
             solver,

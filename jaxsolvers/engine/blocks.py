@@ -116,7 +116,7 @@ def _host_rounds(solver: Solver, weight: np.ndarray) -> np.ndarray:
 def check_sparse(solver: Solver, targets: Targets) -> None:
     """Raise a ValueError if the solver cannot train on rows that leave out coordinates."""
     for prefix, part in solver.parts():
-        if isinstance(part, Regularizer) and not (part.separable and part.lazy):
+        if isinstance(part, Regularizer) and not part.separable:
             raise ValueError(
                 f"{prefix.rstrip('.')} {type(part).__name__} couples the coordinates, which sparse "
                 "rows leave out: make X dense, X.toarray(), or take a separable regularizer"

@@ -79,6 +79,7 @@ class Job(NamedTuple):
     settings: Settings
     words: np.ndarray
     epochs: range
+    shape: tuple[int, ...]  # of a lane's weights: (d,), or (K, d) of classes trained together
     tile: int
     group: int  # rankers advanced together: a tile per device
     before: TrainState | None
@@ -139,6 +140,7 @@ def prepare(
         output=targets.output,
         n_features=examples.d,
         n_rankers=n_rankers,
+        together=targets.together,
         dtype=examples.dtype.name,
         classes=None if targets.classes is None else tuple(targets.classes.tolist()),
         label_dtype="" if targets.classes is None else targets.classes.dtype.str,
@@ -157,10 +159,11 @@ def prepare(
         assignment,
         at_zero,
         live,
-        Plan(mesh, batch_size, blocks.gram and blocks.restricted),
+        Plan(mesh, batch_size, blocks.gram and blocks.restricted, targets.together),
         settings,
         words,
         range(first, first + epochs),
+        (data.width,) if targets.together is None else (targets.together, data.width),
         tile,
         tile * n_devices(mesh),
         before,
@@ -179,17 +182,28 @@ def _hashable(weight: np.ndarray) -> float | tuple[float, ...]:
 def _assign(
     solver: Solver, targets: Targets, weight: np.ndarray, dtype: Any
 ) -> tuple[Assignment, np.ndarray, np.ndarray]:
-    """Per ranker: its class and weight factors, the total weight, and l(0)."""
-    n_rankers = targets.n_rankers
-    positive = np.broadcast_to(targets.positive_weight, (n_rankers,))
+    """Per ranker: its class and weight factors, the total weight, and l(0).
+
+    Classes trained together are one ranker with factors (1, K), and the sum of their l(0).
+    """
+    n_rankers, n_classes = targets.n_rankers, targets.n_classes
+    positive = np.broadcast_to(targets.positive_weight, (n_classes,))
     live = float((weight > 0).sum())
     positives = targets.positives(weight)
     # Positives first, then divided by the mean over live rows (which is 1 before).
     mean = (weight.sum() + (positive - 1) * positives) / live
-    if targets.per_ranker or solver.loss.classification:
+    if targets.joint:
+        codes = jnp.arange(n_classes, dtype=jnp.int32)
+        scores = jnp.zeros((n_classes, n_classes), dtype)
+        losses = np.asarray(solver.loss.cast(dtype).value_and_slope(scores, codes)[0])
+        positive = mean = np.ones(1)
+        at_zero = np.full(1, positives @ losses / live)
+    elif targets.per_ranker or solver.loss.classification:
         of_positive, of_negative = _ends_at_zero(solver.loss.cast(dtype).for_rankers(n_rankers))
         share = positive * positives / (mean * live)
         at_zero = share * np.asarray(of_positive) + (1 - share) * np.asarray(of_negative)
+        if targets.together is not None:
+            positive, mean, at_zero = positive[None], mean[None], at_zero.sum(keepdims=True)
     else:
         values = jnp.asarray(targets.values, dtype)
         losses = np.asarray(solver.loss.cast(dtype).value_and_slope(0 * values, values)[0])
@@ -229,10 +243,16 @@ def _ends_at_zero(loss: Loss) -> tuple[Array, Array]:
 
 
 def check_solver(solver: Any) -> None:
-    """Raise a ValueError that names what is wrong with the solver's numbers or choices."""
+    """Raise a ValueError that names what is wrong with the solver's numbers, choices or parts."""
     if not isinstance(solver, Solver):
         raise ValueError(f"solver must be a jaxsolvers solver such as js.Pegasos, got {solver!r}")
     solver.validate()
+    if solver.loss.joint and not solver.joint:
+        raise ValueError(
+            f"loss must be a loss of one score for {type(solver).__name__}, got "
+            f"{type(solver.loss).__name__} of all classes; the first-order solvers such as "
+            "js.AdaGradFOBOS take it"
+        )
     for prefix, part in solver.parts():
         if isinstance(part, Regularizer):
             part.check_start(prefix)

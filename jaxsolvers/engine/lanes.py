@@ -18,6 +18,7 @@ from jaxsolvers.engine.sharding import everywhere, over_rankers
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.tile import Group, Lanes, begin, tile_weights
 from jaxsolvers.members import Array, Leaf
+from jaxsolvers.protocol import beside
 
 
 def open_group(job: Job, start: int, stop: int) -> Group:
@@ -41,7 +42,7 @@ def open_group(job: Job, start: int, stop: int) -> Group:
         put(job.live.astype(dtype)),
         put(job.at_zero.astype(dtype)),
         plan=job.plan,
-        shape=(job.slabs.data.width,),
+        shape=job.shape,
         n_examples=job.slabs.data.examples.n,
         dtype=dtype,
     )
@@ -90,7 +91,8 @@ class Result:
         self._tiles: list[Any] = []
         self._coef: Any = None
         self.alive = np.zeros(n_rankers, bool)
-        self.intercept = np.zeros(n_rankers, job.slabs.data.examples.dtype)
+        lead = job.shape[:-1]  # classes trained together
+        self.intercept = np.zeros((n_rankers, *lead), job.slabs.data.examples.dtype)
 
     def take(self, group: Group, start: int) -> None:
         """Take the rankers of a group, the first of which is ranker ``start``."""
@@ -99,8 +101,8 @@ class Result:
         weights, alive = _usable(weights, group.lanes)
         self.alive[start:stop] = np.asarray(alive)[: group.size]
         if job.slabs.data.intercept:
-            self.intercept[start:stop] = np.asarray(weights[: group.size, -1])
-            weights = weights[:, :-1]
+            self.intercept[start:stop] = np.asarray(weights[: group.size, ..., -1])
+            weights = weights[..., :-1]
         self._place(weights, start, group.size)
         leaves, structure = jax.tree.flatten(group.lanes.state)
         parts = [_shards(leaf) for leaf in leaves]
@@ -146,7 +148,7 @@ def _usable(weights: Array, lanes: Lanes) -> tuple[Array, Array]:
     sound = lanes.alive
     for leaf in (weights, *jax.tree.leaves(lanes.state)):
         sound = sound & jnp.all(jnp.isfinite(leaf).reshape(leaf.shape[0], -1), axis=1)
-    return jnp.where(sound[:, None], weights, 0), sound
+    return jnp.where(beside(sound, weights), weights, 0), sound
 
 
 def _rows_put(whole: Array, rows: Array, at: Array) -> Array:

@@ -11,7 +11,8 @@ coordinates are left for later. What a round would have done to them is made up 
   until it would leave the floats.
 
 All is settled when the program ends: stamps and factors never leave it. Inside, the rankers of a
-tile lie on the last axis: the T numbers of a column are contiguous.
+tile lie on the last axis: the T numbers of a column are contiguous. (Of classes trained together
+a tile holds one lane, and it is their K numbers that are.)
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def form_of(state: State) -> Form:
     """The form of a tile's state, rankers on the leading axis."""
 
     def lane_axis(names: tuple[str, ...]) -> int:
-        return int("feature" in names)
+        return int(bool(names) and names[-1] == "feature")
 
     lanes = jax.tree.map(lane_axis, state.axes, is_leaf=lambda node: type(node) is tuple)
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), state)
@@ -79,7 +80,7 @@ def enter(solver: Solver, state: State, alive: Array, form: Form, n_columns: int
     """A tile's state as it is trained here."""
     scales = one_ranker(solver).scales(form.one)
     return Tile(
-        state=_turned(state, form),
+        state=_features_first(state, form),
         alive=alive,
         factor=jnp.ones(alive.shape, _dtype(form)) if scales else None,
         last=None if solver.debt == "none" else jnp.zeros(n_columns, jnp.int32),
@@ -96,7 +97,7 @@ def leave(solver: Solver, tile: Tile, form: Form, step: Array) -> tuple[State, A
         gap = tile.clock - tile.last
         state = _over_rankers(solver, form, _age)(solver, state, gap, step)
     state = _over_rankers(solver, form, _refresh)(solver, state)
-    return _turned(state, form), tile.alive
+    return _features_last(state, form), tile.alive
 
 
 def rounds(
@@ -146,8 +147,13 @@ def rounds(
             form.features,
         )
         block = block._replace(x=_with_witness(block.x))
+
+    def one(solver: Solver, state: State, *rest: Any) -> tuple[State, Array, Info]:
+        state, alive, info = step(solver, _features_last(state, form), *rest)
+        return _features_first(state, form), alive, info
+
     mapped: Any = jax.vmap(
-        step,
+        one,
         in_axes=(own.ranker_axes(), form.lanes, 0, None, axes),
         out_axes=(form.lanes, 0, 0),
     )
@@ -171,7 +177,7 @@ def restricted_numbers(solver: Solver, columns: Array, n_columns: int) -> Solver
 
     def cut(leaf: Leaf) -> Array:
         value = leaf.value
-        if leaf.spec.rank == 0 or value.shape[-1] == 1:  # one number serves all features
+        if leaf.spec.rank != 1 or value.shape[-1] == 1:  # one number serves all features
             return value
         # The intercept's column, the last, has no number of its own.
         own = columns if value.shape[-1] == n_columns else columns[:-1]
@@ -191,15 +197,27 @@ def _refresh(solver: Solver, state: State) -> State:
 def _over_rankers(solver: Solver, form: Form, function: Any) -> Any:
     """``function(solver, state, *shared) -> state`` for all rankers of a tile."""
 
+    def one(solver: Solver, state: State, *shared: Array) -> State:
+        return _features_first(function(solver, _features_last(state, form), *shared), form)
+
     def mapped(solver: Solver, state: State, *shared: Array) -> State:
         axes = (solver.ranker_axes(), form.lanes, *(None for _ in shared))
-        return jax.vmap(function, in_axes=axes, out_axes=form.lanes)(solver, state, *shared)
+        return jax.vmap(one, in_axes=axes, out_axes=form.lanes)(solver, state, *shared)
 
     return mapped
 
 
-def _turned(state: State, form: Form) -> State:
-    return jax.tree.map(lambda leaf, wide: leaf.T if wide else leaf, state, form.features)
+def _features_first(state: State, form: Form) -> State:
+    """The "feature" axis, the last, moved to the front."""
+    return jax.tree.map(
+        lambda leaf, wide: jnp.moveaxis(leaf, -1, 0) if wide else leaf, state, form.features
+    )
+
+
+def _features_last(state: State, form: Form) -> State:
+    return jax.tree.map(
+        lambda leaf, wide: jnp.moveaxis(leaf, 0, -1) if wide else leaf, state, form.features
+    )
 
 
 def _scaled(state: State, factor: Array, form: Form) -> State:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 import warnings
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Group, advance
 from jaxsolvers.models import LinearModel
-from jaxsolvers.protocol import Info, Solver
+from jaxsolvers.protocol import Info, Regularizer, Solver
 
 
 class Fit(NamedTuple):
@@ -57,7 +58,7 @@ def fit(
     mesh: Mesh | None = None,
     progress: bool = False,
 ) -> Fit:
-    """Train one ranker.
+    """Train one ranker, or all classes of a joint loss as one problem.
 
     Args:
       solver: e.g. ``js.Pegasos(1e-4)``; its numbers are single numbers here.
@@ -66,7 +67,8 @@ def fit(
         once for its labels and then once per epoch. The floating dtype is the working dtype
         (16-bit trains in float32, integers in the default float).
       y: (n,); None with a source. For a classification loss two values of any kind, coded -1 and
-        +1 in sorted order; for a regression loss real targets.
+        +1 in sorted order; for a joint loss (``MulticlassHinge``) any number of them, the classes
+        in sorted order; for a regression loss real targets.
       epochs: passes over the rows, >= 1; 1 by default.
       batch_size: rows per round, 1 ... n; 1 by default.
       order: "permutation" (default; each epoch visits every row once, in a new order; the rows
@@ -82,7 +84,7 @@ def fit(
       progress: whether to show a progress bar (tqdm).
 
     Returns:
-      A Fit; ``model.coef`` is (d,).
+      A Fit; ``model.coef`` is (d,), of a joint loss (K, d).
 
     Raises:
       ValueError: bad input, found before training; the message names the argument.
@@ -109,29 +111,32 @@ def fit(
         mesh=mesh,
         progress=progress,
     )
-    solver.check_shapes(None, examples.d)
-    values, classes = _binary_targets(solver, y, examples, options.known_classes())
-    targets = Targets(values, 1, classes, np.ones(()))
+    targets = _targets(solver, y, examples, options.known_classes())
+    solver.check_shapes(None, examples.d, targets.together)
     coef, intercepts, after, history = train(solver, examples, targets, options)
     (tile,) = after.solver_state
     alone = jax.tree.map(lambda leaf: leaf[0], (tile, after.alive))
     after = dataclasses.replace(after, solver_state=alone[0], alive=alone[1])
-    model = LinearModel(coef[0], intercepts[0], classes)
+    model = LinearModel(coef[0], intercepts[0], targets.classes)
     history = {name: v[:, 0] if v.ndim == 2 else v for name, v in history.items()}
     return Fit(model, after, history)
 
 
-def _binary_targets(
-    solver: Solver, y: Any, examples: Examples, known: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Targets as floats, and the two labels they stand for (None for regression)."""
+def _targets(solver: Solver, y: Any, examples: Examples, known: np.ndarray | None) -> Targets:
+    """Floats for one ranker, with the two labels they stand for, or positions of classes."""
     name = type(solver.loss).__name__
+    for prefix, part in solver.parts():
+        if isinstance(part, Regularizer) and part.couples and not solver.loss.joint:
+            raise ValueError(
+                f"{prefix.rstrip('.')} {type(part).__name__} couples classes, and {name} has one "
+                "ranker here: js.fit_one_vs_rest, or a joint loss such as js.losses.MulticlassHinge"
+            )
     if not solver.loss.classification:
         checks.check_vector(y, examples.n)
         values = checks.check_reals(y, "y", f"hold real numbers for {name}")
         with np.errstate(over="ignore"):
             checks.check_finite(values.astype(examples.dtype), "y")
-        return values, None
+        return Targets(values, 1, None, np.ones(()))
     labels = checks.check_labels(y, examples.n)
     classes = np.unique(labels)
     if known is not None:
@@ -143,13 +148,16 @@ def _binary_targets(
         classes = known
     if len(classes) == 1:
         raise ValueError(f"y must hold two classes for {name}, got only {classes.tolist()[0]!r}")
+    if solver.loss.joint:
+        codes = np.searchsorted(classes, labels).astype(np.int32)
+        return Targets(codes, 1, classes, np.ones(()), together=len(classes), joint=True)
     if len(classes) > 2:
         shown = ", ".join(map(repr, classes[:5].tolist()))
         raise ValueError(
             f"y must be -1/+1 or hold two values for {name}, got {len(classes)}: {shown} ...; "
-            "fit_one_vs_rest takes many classes"
+            "fit_one_vs_rest takes many classes, and so does a joint loss (MulticlassHinge)"
         )
-    return np.where(labels == classes[1], 1.0, -1.0), classes
+    return Targets(np.where(labels == classes[1], 1.0, -1.0), 1, classes, np.ones(()))
 
 
 def train(
@@ -194,11 +202,13 @@ def _train_chunk(
     groups = [
         open_group(job, at, min(at + job.group, stop)) for at in range(start, stop, job.group)
     ]
-    rows: list[dict[str, np.ndarray]] = []
+    sizes = [group.size for group in groups]
+    epochs: list[_Totals] = []
+    waiting: tuple[_Totals, list[Info]] | None = None
+    began = time.perf_counter()
     for epoch in job.epochs:
-        began = time.perf_counter()
-        totals = _Totals(stop - start)
-        waiting: list[Info] = []
+        totals = _Totals(sizes)
+        epochs.append(totals)
         for slab, count in job.slabs.epoch(epoch):
             infos = []
             for i, group in enumerate(groups):
@@ -207,32 +217,44 @@ def _train_chunk(
                 )
                 groups[i] = group._replace(lanes=lanes)
                 infos.append(info)
-            # One slab is under way while the next is gathered; no more pile up.
-            totals.add(waiting, groups)
-            waiting = infos
+            # One slab is under way while the next is gathered, be it of the next epoch; no more
+            # pile up.
+            if waiting is not None:
+                waiting[0].add(waiting[1])
+            waiting = totals, infos
             bar.advance(count * (stop - start))
-        totals.add(waiting, groups)
-        rows.append(totals.history(time.perf_counter() - began))
-        if not totals.alive.any() and len(totals.alive) == len(job.live):
+        if not all(past.alive.any() for past in epochs) and stop - start == len(job.live):
             break  # every ranker is lost: train reports it
+    if waiting is not None:
+        waiting[0].add(waiting[1])
+    ends = [began, *(past.ended for past in epochs)]
+    rows = [
+        past.history(end - start)
+        for past, (start, end) in zip(epochs, itertools.pairwise(ends), strict=True)
+    ]
     return groups, {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 class _Totals:
     """Sums of an epoch over its slabs, in float64 on the host (a float32 sum stops at 2^24)."""
 
-    def __init__(self, n_rankers: int) -> None:
+    def __init__(self, sizes: list[int]) -> None:
+        n_rankers = sum(sizes)
         self.sums = {name: np.zeros(n_rankers) for name in Info._fields if name != "finite"}
         self.alive = np.ones(n_rankers, bool)
+        self.ended = time.perf_counter()
+        self._sizes = sizes
 
-    def add(self, infos: list[Info], groups: list[Group]) -> None:
+    def add(self, infos: list[Info]) -> None:
+        """Wait for a slab, one Info per group, and add it."""
         start = 0
-        for info, group in zip(infos, groups, strict=False):
-            stop = start + group.size
+        for info, size in zip(infos, self._sizes, strict=True):
+            stop = start + size
             for name, sums in self.sums.items():
-                sums[start:stop] += np.asarray(getattr(info, name))[: group.size]
-            self.alive[start:stop] = np.asarray(info.finite)[: group.size]
+                sums[start:stop] += np.asarray(getattr(info, name))[:size]
+            self.alive[start:stop] = np.asarray(info.finite)[:size]
             start = stop
+        self.ended = time.perf_counter()
 
     def history(self, seconds: float) -> dict[str, np.ndarray]:
         weight, loss = self.sums["weight"], self.sums["loss"]

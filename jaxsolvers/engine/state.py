@@ -28,6 +28,7 @@ class Settings:
     output: str  # the form of y: "label", or a form of label sets
     n_features: int
     n_rankers: int
+    together: int | None  # classes trained as one problem
     dtype: str
     classes: tuple[Any, ...] | None  # labels in the order of the rankers
     label_dtype: str  # of the labels, as NumPy writes it
@@ -60,8 +61,11 @@ def describe(solver: Solver) -> tuple[tuple[str, str], ...]:
         for name, spec, value in member.specs():
             if spec.kind == "member":
                 yield from walk(value, f"{prefix}{name}.")
-            elif spec.kind == "choice":
+            elif spec.kind in ("choice", "setting"):
                 yield prefix + name, repr(value)
+            elif spec.kind == "schedule":
+                # Functions cannot be compared; their names tell most mistakes.
+                yield prefix + name, getattr(value, "__qualname__", type(value).__name__)
             else:
                 array = np.asarray(value, np.float64)
                 digest = hashlib.sha256(array.tobytes()).hexdigest()[:16]
@@ -96,7 +100,14 @@ def check_continues(before: Settings, now: Settings, blocks_given: bool) -> None
 
 
 # Settings that follow from an argument of another name.
-_ARGUMENTS = {"n_features": "X", "dtype": "X", "n_rankers": "y", "tile": "y", "output": "y"}
+_ARGUMENTS = {
+    "n_features": "X",
+    "dtype": "X",
+    "n_rankers": "y",
+    "tile": "y",
+    "output": "y",
+    "together": "y",
+}
 
 
 def _short(value: Any) -> str:

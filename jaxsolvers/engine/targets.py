@@ -24,19 +24,26 @@ class Targets:
     positive_weight: np.ndarray  # () or (K,)
     negatives: float | None = None  # negative rows drawn per positive one; all by default
     output: str = "label"  # as LinearModel.output
+    together: int | None = None  # classes trained as one problem, of weights (K, d); n_rankers is 1
+    joint: bool = False  # by a loss of all their scores at once
 
     @property
     def per_ranker(self) -> bool:
         """Whether rankers differ in their targets: +1 for their own code, -1 for others."""
-        return isinstance(self.values, Csr) or self.values.dtype == np.int32
+        return not self.joint and (isinstance(self.values, Csr) or self.values.dtype == np.int32)
+
+    @property
+    def n_classes(self) -> int:
+        """Classes that have weights of their own."""
+        return self.n_rankers if self.together is None else self.together
 
     def positives(self, weight: np.ndarray) -> np.ndarray:
-        """Sum of the weights (n,) of each ranker's positive rows, (K,)."""
+        """Sum of the weights (n,) of the positive rows of each ranker or class, (K,)."""
         if isinstance(self.values, Csr):
             entries = np.repeat(weight, self.values.lengths)
-            return np.bincount(self.values.indices, weights=entries, minlength=self.n_rankers)
-        if self.per_ranker:
-            return np.bincount(self.values, weights=weight, minlength=self.n_rankers)
+            return np.bincount(self.values.indices, weights=entries, minlength=self.n_classes)
+        if self.per_ranker or self.joint:
+            return np.bincount(self.values, weights=weight, minlength=self.n_classes)
         return np.full(self.n_rankers, weight[self.values > 0].sum())
 
 

@@ -24,7 +24,7 @@ from jaxsolvers.engine.slabs import Slab
 from jaxsolvers.engine.targets import LabelSets
 from jaxsolvers.features import Rows
 from jaxsolvers.members import Array
-from jaxsolvers.protocol import Batch, Info, Problem, Solver, State
+from jaxsolvers.protocol import Batch, Info, Problem, Solver, State, beside
 
 LARGEST_TILE = 512
 
@@ -36,6 +36,7 @@ class Plan:
     mesh: Mesh
     batch_size: int
     gram: bool = False  # sparse blocks are swept by their Gram matrix
+    together: int | None = None  # classes that one lane trains as one problem
 
 
 class Lanes(NamedTuple):
@@ -49,8 +50,8 @@ class Assignment(NamedTuple):
     """What tells the rankers of a tile apart."""
 
     code: Any  # (T,) int32, the class that is +1
-    positive: Any  # (T,) factor on the weights of positive rows
-    negative: Any  # (T,) factor on the weights of the others
+    positive: Any  # (T,) factor on the weights of positive rows; (T, K) of classes together
+    negative: Any  # (T,) or (T, K), factor on the weights of the others
     share: Any = None  # (T,) probability that a negative row is drawn; None for all of them
 
 
@@ -116,7 +117,7 @@ def _dense_tile(
     def body(i: Array, carry: tuple[Lanes, Info]) -> tuple[Lanes, Info]:
         lanes, sums = carry
         x, gram = _at((slab.x, slab.gram), i)
-        block, target, axis = _block(slab, i, x, gram, assignment)
+        block, target, axis = _block(plan, solver, slab, i, x, gram, assignment)
         axes = (solver.ranker_axes(), 0, 0, None, (axis, 0))
         mapped = jax.vmap(partial(_one, plan, slab.draw), in_axes=axes)
         state, alive, info = mapped(solver, *lanes, block, (target, assignment))
@@ -135,7 +136,8 @@ def _sparse_tile(
     def body(level: int, i: Array, carry: Carry) -> Carry:
         tile, sums = carry
         columns, x = slab.x.block(i, level)
-        block, target, axis = _block(slab, i, x, x.gram() if plan.gram else None, assignment)
+        gram = x.gram() if plan.gram else None
+        block, target, axis = _block(plan, solver, slab, i, x, gram, assignment)
         tile, info = rounds(
             partial(_one, plan, slab.draw), solver, tile, form, columns, block,
             (target, assignment), (axis, 0), slab.step, plan.batch_size,
@@ -161,15 +163,18 @@ def _one(
     state: State,
     alive: Array,
     block: Batch,
-    own: tuple[Array, Assignment],
+    private: tuple[Array, Assignment],
 ) -> tuple[State, Array, Info]:
     """The rounds of a block for one ranker, with its targets and weights."""
-    target, assignment = own
-    factor = jnp.where(target > 0, assignment.positive, assignment.negative)
+    target, assignment = private
+    factor = assignment.negative  # a joint loss has no positive rows
+    if not solver.loss.joint:
+        positive, negative = (f[None] if f.ndim else f for f in assignment[1:3])
+        factor = jnp.where(target > 0, positive, negative)
+    own = beside(block.weight, target)
     # A live row stays live however small its weight: what a round counts is the same for all.
-    least = jnp.finfo(block.weight.dtype).smallest_normal
-    weight = jnp.maximum(block.weight * factor, least)
-    weight = jnp.where(alive & (block.weight > 0), weight, 0)
+    least = jnp.finfo(own.dtype).smallest_normal
+    weight = jnp.where(alive & (own > 0), jnp.maximum(own * factor, least), 0)
     if assignment.share is not None:
         chosen = drawn(draw, assignment.code, block.index, assignment.share)
         weight = jnp.where((target > 0) | chosen, weight, 0)
@@ -182,19 +187,32 @@ def _one(
 
 
 def _block(
-    slab: Slab, i: Array, x: Any, gram: Array | None, assignment: Assignment
+    plan: Plan,
+    solver: Solver,
+    slab: Slab,
+    i: Array,
+    x: Any,
+    gram: Array | None,
+    assignment: Assignment,
 ) -> tuple[Batch, Array, int | None]:
-    """Block i, its targets (T, B) or (B,), and the axis of the rankers in these."""
+    """Block i, its targets and the axis of the rankers in these.
+
+    Targets are (T, B), or (B,) if all share them; (B, K) for classes trained together.
+    """
     weight, index = _at((slab.weight, slab.index), i)
+    codes = assignment.code
+    if plan.together is not None:
+        codes = jnp.arange(plan.together, dtype=codes.dtype)
     if isinstance(slab.target, LabelSets):
-        n_rankers, dtype = len(assignment.code), weight.dtype
-        target = slab.target.block(i, assignment.code[0], n_rankers, dtype)
+        target = slab.target.block(i, codes[0], len(codes), weight.dtype)
         axis = 0
     else:
         target, axis = _at(slab.target, i), None
-        if target.dtype == jnp.int32:
-            target = jnp.where(target[None] == assignment.code[:, None], 1, -1)
+        if target.dtype == jnp.int32 and not solver.loss.joint:
+            target = jnp.where(target[None] == codes[:, None], 1, -1)
             target, axis = target.astype(weight.dtype), 0
+    if plan.together is not None:
+        target, axis = target.T, None
     return Batch(x, target, weight, index, gram), target, axis
 
 
@@ -203,7 +221,7 @@ def _at(tree: Any, i: Array) -> Any:
 
 
 def _nothing(assignment: Assignment, alive: Array) -> Info:
-    zero = jnp.zeros_like(assignment.positive)
+    zero = jnp.zeros(alive.shape, assignment.positive.dtype)
     return Info(zero, zero, zero, zero, alive)
 
 

@@ -15,7 +15,7 @@ from jaxsolvers.csr import Csr, check_csr, is_sparse
 from jaxsolvers.members import Array
 from jaxsolvers.metrics.checks import checked_weights
 from jaxsolvers.models import LinearModel
-from jaxsolvers.protocol import Solver
+from jaxsolvers.protocol import Regularizer, Solver
 
 __all__ = ["objective"]
 
@@ -28,12 +28,13 @@ def objective(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> Array:
-    """The regularized mean loss, per ranker.
+    """The regularized mean loss, per ranker; one number for classes that are one problem.
 
     ``penalty(w) + sum_i s_i l(<w, x_i> + b, y_i) / sum_i s_i``; the penalty is ``lam/2 ||w||^2``
     for Pegasos and ``phi(w)`` for AdaGrad. Pegasos regularizes an intercept column, AdaGrad does
-    not. A ``positive_weight`` of the training is not part of it. Rows are taken in blocks: no
-    (n, K) array is made.
+    not. A ``positive_weight`` of the training is not part of it. With a joint loss or a
+    regularizer that couples the rankers it is the one objective of all, their losses added up.
+    Rows are taken in blocks: no (n, K) array is made.
 
     Args:
       solver: the solver that trained the model; its numbers single or one per ranker (K,).
@@ -44,7 +45,7 @@ def objective(
       sample_weight: (n,) >= 0; equal weights by default.
 
     Returns:
-      () for one ranker, (K,) for many.
+      () for one ranker or one problem, (K,) for many.
 
     Raises:
       ValueError: shapes that do not fit, labels that are not classes of the model.
@@ -64,7 +65,14 @@ def objective(
     given, _ = checked_weights(sample_weight, n)
     weight = np.ones(n) if given is None else np.asarray(given, np.float64)
     solver.validate()
-    solver.check_shapes(model.n_rankers, model.n_features)
+    couples = any(isinstance(part, Regularizer) and part.couples for _, part in solver.parts())
+    whole = solver.loss.joint or couples
+    if whole and not several:
+        raise ValueError(f"model must have many rankers for {type(solver.loss).__name__}, got one")
+    if solver.loss.joint and y.shape != (n,):
+        raise ValueError(f"y must be (n,) labels for a joint loss, got shape {y.shape}")
+    n_rankers = None if whole else model.n_rankers
+    solver.check_shapes(n_rankers, model.n_features, model.n_rankers)
     targets = _codes(model, y) if len(y.shape) == 1 else _indicator(y)
     loss = np.zeros(model.n_rankers or 1)
     dtype: Any = None
@@ -76,13 +84,17 @@ def objective(
         scores = jnp.atleast_2d(model.decision_function(block).T)
         if dtype is None:
             dtype = scores.dtype
-            own = solver.cast(dtype).for_rankers(len(loss))
+            own = solver.cast(dtype)
+            own = own if whole else own.for_rankers(len(loss))
         target = _targets(targets, at, several, dtype)
-        losses = _losses(own, scores, target, jnp.asarray(weight[at], dtype), several)
+        losses = _losses(own, scores, target, jnp.asarray(weight[at], dtype), several, whole)
         loss += np.asarray(losses, np.float64)
     coef = jnp.atleast_2d(jnp.asarray(model.densify().coef, dtype))
     intercept = jnp.atleast_1d(jnp.asarray(model.intercept, dtype))
     weights = jnp.concatenate([coef, intercept[:, None]], axis=1)
+    if whole:
+        mean = jnp.asarray((loss[0] if solver.loss.joint else loss.sum()) / weight.sum(), dtype)
+        return own.free_intercept().penalty(weights) + mean
     values = _penalties(own.free_intercept(), weights) + jnp.asarray(loss / weight.sum(), dtype)
     return values if several else values[0]
 
@@ -124,8 +136,14 @@ def _targets(targets: Any, at: slice, several: bool, dtype: Any) -> Array:
     return jnp.asarray(np.where(part == 1, 1, -1).T, dtype)
 
 
-@partial(jax.jit, static_argnames="several")
-def _losses(solver: Solver, scores: Array, target: Array, weight: Array, several: bool) -> Array:
+@partial(jax.jit, static_argnames=("several", "whole"))
+def _losses(
+    solver: Solver, scores: Array, target: Array, weight: Array, several: bool, whole: bool
+) -> Array:
+    """Summed losses (K,), or of a joint loss ()."""
+    if solver.loss.joint:
+        return jnp.sum(weight * solver.loss.value_and_slope(scores.T, target)[0])
+
     def one(solver: Solver, code: Array, score: Array) -> Array:
         if target.ndim == 2:
             own = target[code]
@@ -137,7 +155,8 @@ def _losses(solver: Solver, scores: Array, target: Array, weight: Array, several
         return jnp.sum(weight * value)
 
     codes = jnp.arange(scores.shape[0], dtype=jnp.int32)
-    return jax.vmap(one, in_axes=(solver.ranker_axes(), 0, 0))(solver, codes, scores)
+    axes = None if whole else solver.ranker_axes()
+    return jax.vmap(one, in_axes=(axes, 0, 0))(solver, codes, scores)
 
 
 @jax.jit

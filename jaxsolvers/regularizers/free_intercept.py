@@ -46,6 +46,16 @@ class FreeIntercept(Regularizer):
     def couples(self) -> bool:  # type: ignore[override]
         return self.inner.couples
 
+    @property
+    def needs_metric(self) -> bool:  # type: ignore[override]
+        return self.inner.needs_metric
+
+    def start(self, shape: tuple[int, ...], dtype: Any) -> Array | None:
+        features = self.inner.start((*shape[:-1], shape[-1] - 1), dtype)
+        if features is None:
+            return None
+        return jnp.concatenate([features, jnp.zeros((*shape[:-1], 1), dtype)], axis=-1)
+
     def value(self, weights: Array) -> Array:
         return self.inner.value(weights[..., :-1])
 

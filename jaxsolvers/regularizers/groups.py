@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from jaxsolvers.members import Array, Number, choice, member, number
+from jaxsolvers.members import Array, Number, member, number, setting
 from jaxsolvers.regularizers.coupled import Coupled
 from jaxsolvers.regularizers.norms import clip_largest, shrink
 from jaxsolvers.regularizers.search import norm
@@ -59,7 +59,7 @@ class GroupL2(_Group):
     """
 
     strength: Number = number(minimum=0)
-    axis: int = choice(-3, -2, -1, 0, 1, 2, default=-1)
+    axis: int = setting(default=-1, minimum=-3)
 
     def measure(self, weights: Array, slack: float) -> Array:
         self.check_axis(weights)
@@ -92,7 +92,7 @@ class GroupLInf(_Group):
     """
 
     strength: Number = number(minimum=0)
-    axis: int = choice(-3, -2, -1, 0, 1, 2, default=-1)
+    axis: int = setting(default=-1, minimum=-3)
 
     def measure(self, weights: Array, slack: float) -> Array:
         self.check_axis(weights)

@@ -2,6 +2,8 @@
 
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
+from jaxsolvers.solvers.fobos import FOBOS
 from jaxsolvers.solvers.pegasos import Pegasos
+from jaxsolvers.solvers.rda import RDA
 
-__all__ = ["AdaGradFOBOS", "AdaGradRDA", "Averaged", "Pegasos"]
+__all__ = ["FOBOS", "RDA", "AdaGradFOBOS", "AdaGradRDA", "Averaged", "Pegasos"]

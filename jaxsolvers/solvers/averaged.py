@@ -71,6 +71,10 @@ class Averaged(Solver):
     def single_row(self) -> bool:  # type: ignore[override]
         return self.solver.single_row
 
+    @property
+    def joint(self) -> bool:  # type: ignore[override]
+        return self.solver.joint
+
     def init(self, problem: Problem, dtype: Any) -> AveragedState:
         return AveragedState(
             inner=self.solver.init(problem, dtype),
