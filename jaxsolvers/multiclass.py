@@ -129,6 +129,8 @@ def fit_one_vs_rest(
     coef, intercepts, after, history = train(solver, examples, targets, options)
     if targets.together:
         coef, intercepts = coef[0], intercepts[0]
+        own = {name: v[:, 0] for name, v in history.items() if v.ndim == 2 and v.shape[1] == 1}
+        history = history | own
     return Fit(LinearModel(coef, intercepts, labels.classes, labels.output), after, history)
 
 

@@ -27,6 +27,10 @@ class _Group(Coupled):
     def couples(self) -> bool:  # type: ignore[override]
         return self.axis != -1  # any other axis runs over rankers
 
+    @property
+    def separable(self) -> bool:  # type: ignore[override]
+        return self.axis in (-2, 0)  # of weights (K, d): each feature is a group
+
     def check_axis(self, weights: Array) -> None:
         """Raise if the weights do not have the axis."""
         if not -weights.ndim <= self.axis < weights.ndim:
