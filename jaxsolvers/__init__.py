@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jaxsolvers import losses, metrics, regularizers
+from jaxsolvers import feature_maps, kernels, losses, metrics, regularizers
 from jaxsolvers.conversion import convert
 from jaxsolvers.engine.run import Fit, fit
 from jaxsolvers.engine.state import TrainState
@@ -34,8 +34,10 @@ __all__ = [
     "TrainState",
     "convert",
     "data",
+    "feature_maps",
     "fit",
     "fit_one_vs_rest",
+    "kernels",
     "load",
     "losses",
     "metrics",

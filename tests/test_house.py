@@ -35,7 +35,7 @@ LAYERS = [
     {"protocol"},
     {"features"},
     {"losses", "regularizers", "kernels"},
-    {"solvers"},
+    {"solvers", "feature_maps"},
     {"models", "metrics", "theory", "data", "conversion"},
     {"engine"},
     {"labels"},
@@ -119,7 +119,10 @@ def test_every_export_exists_and_has_a_docstring(name):
     assert inspect.getdoc(thing), name
 
 
-@pytest.mark.parametrize("module", [js.losses, js.regularizers, js.metrics, js.data, js.theory])
+@pytest.mark.parametrize(
+    "module",
+    [js.losses, js.regularizers, js.kernels, js.feature_maps, js.metrics, js.data, js.theory],
+)
 def test_every_name_of_a_public_module_is_documented_with_an_example(module):
     for name in module.__all__:
         text = inspect.getdoc(getattr(module, name)) or ""
