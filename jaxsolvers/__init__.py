@@ -7,11 +7,13 @@ from jaxsolvers import feature_maps, kernels, losses, metrics, regularizers
 from jaxsolvers.conversion import convert
 from jaxsolvers.engine.run import Fit, fit
 from jaxsolvers.engine.state import TrainState
-from jaxsolvers.models import LinearModel, load
+from jaxsolvers.models import KernelModel, LinearModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.fobos import FOBOS
+from jaxsolvers.solvers.kernel_pegasos import KernelPegasos
+from jaxsolvers.solvers.kernelized import Kernelized
 from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
 
@@ -29,6 +31,9 @@ __all__ = [
     "AdaGradRDA",
     "Averaged",
     "Fit",
+    "KernelModel",
+    "KernelPegasos",
+    "Kernelized",
     "LinearModel",
     "Pegasos",
     "TrainState",

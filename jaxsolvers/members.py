@@ -29,7 +29,7 @@ _SPEC = "jaxsolvers"
 class Spec:
     """What a member's field is and accepts."""
 
-    kind: str  # "number" | "schedule" | "choice" | "setting" | "member"
+    kind: str  # "number" | "schedule" | "choice" | "setting" | "member" | "function"
     above: float | None = None
     minimum: float | None = None
     below: float | None = None
@@ -39,6 +39,7 @@ class Spec:
     rank: int = 0
     optional: bool = False  # whether None is accepted
     schedule: bool = False  # whether a function t -> number is accepted
+    function: bool = False  # of a part: whether a user's function may stand in its place
     options: tuple[Any, ...] = ()
     base: type | None = None  # of a part
 
@@ -111,9 +112,13 @@ def setting(*, default: Any, minimum: int = 1, optional: bool = False) -> Any:
     return dataclasses.field(default=default, metadata={_SPEC: spec})
 
 
-def part(base: type, *, default: Any = dataclasses.MISSING) -> Any:
-    """Declare a nested member of the kind ``base``: a loss, a regularizer or an inner solver."""
-    return dataclasses.field(default=default, metadata={_SPEC: Spec("member", base=base)})
+def part(base: type, *, default: Any = dataclasses.MISSING, function: bool = False) -> Any:
+    """Declare a nested member of the kind ``base``: a loss, a regularizer or an inner solver.
+
+    With ``function`` a user's function may stand in its place: it is static, not a leaf.
+    """
+    spec = Spec("member", base=base, function=function)
+    return dataclasses.field(default=default, metadata={_SPEC: spec})
 
 
 def register(
@@ -168,7 +173,8 @@ def member(cls: type[T]) -> type[T]:
     fields = dataclasses.fields(frozen)  # type: ignore[arg-type]
     specs = {field.name: field.metadata[_SPEC] for field in fields}
     static = tuple(name for name, spec in specs.items() if spec.kind in ("choice", "setting"))
-    return register(frozen, static, tuple(n for n, spec in specs.items() if spec.schedule))
+    functions = tuple(n for n, spec in specs.items() if spec.schedule or spec.function)
+    return register(frozen, static, functions)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -203,6 +209,8 @@ class Member:
             spec, value = field.metadata[_SPEC], getattr(self, field.name)
             if spec.schedule and is_schedule(value):
                 spec = dataclasses.replace(spec, kind="schedule")
+            if spec.function and is_schedule(value):
+                spec = dataclasses.replace(spec, kind="function")
             if not (spec.kind == "number" and spec.optional and value is None):
                 yield field.name, spec, value
 
@@ -314,6 +322,8 @@ class Member:
                 whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
                 if not (spec.optional and value is None) and not (whole and not _out(spec, value)):
                     raise ValueError(f"{prefix}{name} must be {spec.accepted()}, got {value!r}")
+            elif spec.kind == "function":
+                continue  # whatever it returns is checked where it is called
             elif spec.kind == "schedule":
                 _check_schedule(prefix + name, spec, value)
             elif not isinstance(value, jax.core.Tracer):

@@ -11,12 +11,11 @@ from jax.sharding import Mesh
 
 from jaxsolvers import checks
 from jaxsolvers.engine.job import Options, check_solver
-from jaxsolvers.engine.run import Fit, train
+from jaxsolvers.engine.run import Fit, make_model, train
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.labels import read_labels
-from jaxsolvers.models import LinearModel
 from jaxsolvers.protocol import Regularizer, Solver
 
 __all__ = ["fit_one_vs_rest"]
@@ -75,8 +74,9 @@ def fit_one_vs_rest(
         progress: as in ``js.fit``.
 
     Returns:
-      A Fit; ``model.coef`` is (K, d). ``history["positives"]`` counts each ranker's positive
-      rows; one warning tells of labels of an indicator or a list of sets that have none.
+      A Fit; ``model.coef`` is (K, d), with a kernel ``model.dual_coef`` (K, n_sv).
+      ``history["positives"]`` counts each ranker's positive rows; one warning tells of labels of
+      an indicator or a list of sets that have none.
 
     Raises:
       ValueError: bad input, found before training; the message names the argument.
@@ -131,7 +131,8 @@ def fit_one_vs_rest(
         coef, intercepts = coef[0], intercepts[0]
         own = {name: v[:, 0] for name, v in history.items() if v.ndim == 2 and v.shape[1] == 1}
         history = history | own
-    return Fit(LinearModel(coef, intercepts, labels.classes, labels.output), after, history)
+    model = make_model(solver, examples, coef, intercepts, labels.classes, labels.output)
+    return Fit(model, after, history)
 
 
 def _coupled(solver: Solver) -> bool:

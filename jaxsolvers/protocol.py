@@ -201,6 +201,7 @@ class Solver(Member):
     debt: ClassVar[Debt] = "none"  # what it owes by then
     joint: ClassVar[bool] = False  # takes losses of all classes at once, weights (K, d)
     loss: Any
+    kernel: Any = None  # through which it meets its rows; None: their features
 
     def init(self, problem: Problem, dtype: Any) -> State:
         """The state before round 1.
@@ -267,6 +268,10 @@ class Solver(Member):
     def refresh(self, state: State) -> State:
         """The state with what it recomputes from its "feature" fields now and then."""
         return state
+
+    def without_kernel(self) -> Solver:
+        """The solver that does the rounds once rows come as a ``Gram`` layout."""
+        return self
 
     def free_intercept(self) -> Self:
         """The solver for data whose last column is the constant 1.

@@ -143,7 +143,7 @@ def test_every_argument_is_described(function):
         )
 
 
-@pytest.mark.parametrize("solver", discover(Solver))
+@pytest.mark.parametrize("solver", [*discover(Solver), js.KernelPegasos, js.Kernelized])
 def test_every_solver_describes_its_fields_and_its_source(solver):
     text = inspect.getdoc(solver) or ""
     for field in solver.__dataclass_fields__:

@@ -33,12 +33,17 @@ def load_model(path: str) -> tuple[LinearModel, dict[str, Any]]:
     """A model, and what is noted about its training (nothing, if the library saved it).
 
     Raises:
-      ValueError: the file is no model.
+      ValueError: the file is no model, or one with a kernel.
       OSError: the file cannot be opened.
     """
     if kind_of(path) != "npz":
         raise ValueError(f"{path} is no model of jaxsolvers")
     model = load(path)
+    if not isinstance(model, LinearModel):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__}; the command line reads linear models, "
+            "js.load reads it"
+        )
     with np.load(path, allow_pickle=False) as entries:
         text = str(entries[ENTRY]) if ENTRY in entries.files else "{}"
     try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxsolvers.csr import Csr
 from jaxsolvers.engine.dense_slabs import DenseSlabs, dense_shape
+from jaxsolvers.engine.gram_slabs import gram_slabs
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.order import epoch_order
 from jaxsolvers.engine.row_slabs import RowShape, RowSlabs, row_shape, sample_blocks
@@ -45,7 +46,7 @@ def choose_blocks(
     """The blocks for a run; ``wanted`` rows, if not None, rounded up to whole batches."""
     wide = platform != "cpu" or tile > GRAM_RANKERS
     gram = solver.gram and wide and batch_size < GRAM_BATCH
-    if examples.sparse and solver.lazy:
+    if examples.sparse and solver.lazy and solver.kernel is None:
         rows = batch_size
         # Only a Gram sweep gains by several rounds in a block; debts in unequal steps forbid it.
         if gram and wanted is not None:
@@ -92,6 +93,8 @@ def make_slabs(
 ) -> Slabs:
     """The slabs of some rows; of the sizes of ``like``, for the same programs, where they fit."""
     examples = data.examples
+    if data.kernel is not None:
+        return gram_slabs(data, blocks.rows, blocks.gram)
     if not blocks.restricted:
         shape = dense_shape(examples.n, data.width, examples.dtype.itemsize, blocks.rows)
         return DenseSlabs(data, shape if like is None else like.shape, blocks.gram)

@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 from jaxsolvers import checks
 from jaxsolvers.engine import inputs
 from jaxsolvers.engine.blocks import check_sparse, choose_blocks, make_slabs
+from jaxsolvers.engine.gram_slabs import kernel_of
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.order import ORDERS, epoch_order, key_words
 from jaxsolvers.engine.sharding import mesh_of, n_devices
@@ -132,6 +133,7 @@ def prepare(
     with np.errstate(over="ignore", under="ignore"):
         numbers = solver.cast(examples.dtype)
     numbers.validate()  # again: 1e-60 is 0 in float32
+    kernel = kernel_of(numbers, examples)
     settings = Settings(
         solver=describe(numbers),
         batch_size=batch_size,
@@ -142,7 +144,7 @@ def prepare(
         positive_weight=_hashable(targets.positive_weight),
         negatives=targets.negatives,
         output=targets.output,
-        n_features=examples.d,
+        n_features=examples.d if kernel is None else n,
         n_rankers=n_rankers,
         together=targets.together,
         dtype=examples.dtype.name,
@@ -151,9 +153,13 @@ def prepare(
     )
     if before is not None:
         check_continues(before.settings, settings, options.block_size is not None)
-    ready = numbers.free_intercept() if intercept == "column" else numbers
+    ready = numbers.without_kernel()
+    ready = ready.free_intercept() if intercept == "column" else ready
     ready = ready.for_rankers(n_rankers)
-    data = Data(examples, targets.values, weight, intercept == "column", mesh, words, order, n)
+    data = Data(
+        examples, targets.values, weight, intercept == "column", mesh, words, order, n,
+        kernel=kernel,
+    )  # fmt: skip
     make = partial(make_slabs, blocks=blocks, solver=ready, batch_size=batch_size, tile=tile)
     slabs = stream_slabs(data, blocks.rows, make) if streamed else make(data)
     assignment, live, at_zero = _assign(solver, targets, weight, examples.dtype)

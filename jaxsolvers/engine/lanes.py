@@ -100,7 +100,10 @@ class Result:
         weights = tile_weights(group.solver, group.lanes.state, plan=job.plan)
         weights, alive = _usable(weights, group.lanes)
         self.alive[start:stop] = np.asarray(alive)[: group.size]
-        if job.slabs.data.intercept:
+        if job.slabs.data.intercept and job.slabs.data.kernel is not None:
+            # sum_j alpha_j (k(x_j, x) + 1)
+            self.intercept[start:stop] = np.asarray(weights.sum(axis=-1)[: group.size])
+        elif job.slabs.data.intercept:
             self.intercept[start:stop] = np.asarray(weights[: group.size, ..., -1])
             weights = weights[..., :-1]
         self._place(weights, start, group.size)

@@ -22,7 +22,8 @@ from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Group, advance, tile_theory
-from jaxsolvers.models import LinearModel
+from jaxsolvers.models import KernelModel, LinearModel
+from jaxsolvers.models.kernel import kernel_model
 from jaxsolvers.protocol import Info, Regularizer, Solver
 
 
@@ -30,7 +31,7 @@ class Fit(NamedTuple):
     """What ``fit`` returns.
 
     Attributes:
-      model: the weights, ready to predict.
+      model: the weights, ready to predict: a LinearModel, of a solver with a kernel a KernelModel.
       state: pass it as ``state=`` to train on.
       history: per epoch, (epochs,) or (epochs, K): ``progressive_loss`` (mean loss of each row
         before its round, weighted), ``mistakes`` and ``violations`` (counts of rows),
@@ -38,7 +39,7 @@ class Fit(NamedTuple):
         the ranker's label and a weight above 0; and what ``record`` asks for.
     """
 
-    model: LinearModel
+    model: Any  # LinearModel | KernelModel
     state: TrainState
     history: dict[str, np.ndarray]
 
@@ -89,7 +90,8 @@ def fit(
       progress: whether to show a progress bar (tqdm).
 
     Returns:
-      A Fit; ``model.coef`` is (d,), of a joint loss (K, d).
+      A Fit; ``model.coef`` is (d,), of a joint loss (K, d); with a kernel ``model.dual_coef`` is
+      (n_sv,).
 
     Raises:
       ValueError: bad input, found before training; the message names the argument.
@@ -123,9 +125,23 @@ def fit(
     (tile,) = after.solver_state
     alone = jax.tree.map(lambda leaf: leaf[0], (tile, after.alive))
     after = dataclasses.replace(after, solver_state=alone[0], alive=alone[1])
-    model = LinearModel(coef[0], intercepts[0], targets.classes)
+    model = make_model(solver, examples, coef[0], intercepts[0], targets.classes)
     history = {name: v[:, 0] if v.ndim == 2 else v for name, v in history.items()}
     return Fit(model, after, history)
+
+
+def make_model(
+    solver: Solver,
+    examples: Examples,
+    coef: Any,
+    intercept: Any,
+    classes: np.ndarray | None,
+    output: str = "label",
+) -> LinearModel | KernelModel:
+    """The model of trained weights, over features or over training rows."""
+    if solver.kernel is None:
+        return LinearModel(coef, intercept, classes, output)
+    return kernel_model(solver.kernel, examples.values, coef, intercept, classes, output)
 
 
 def _targets(solver: Solver, y: Any, examples: Examples, known: np.ndarray | None) -> Targets:

@@ -75,11 +75,12 @@ class Data:
     n: int  # rows of the whole run, of which these are the window-th part, from row `first` on
     first: int = 0
     window: int = 0
+    kernel: Any = None  # its values with the n rows are what the solver sees, not the columns of X
 
     @property
     def width(self) -> int:
-        """Columns the solver sees."""
-        return self.examples.d + self.intercept
+        """Coordinates the solver sees."""
+        return self.examples.d + self.intercept if self.kernel is None else self.n
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ def describe(solver: Solver) -> tuple[tuple[str, str], ...]:
                 yield from walk(value, f"{prefix}{name}.")
             elif spec.kind in ("choice", "setting"):
                 yield prefix + name, repr(value)
-            elif spec.kind == "schedule":
+            elif spec.kind in ("schedule", "function"):
                 # Functions cannot be compared; their names tell most mistakes.
                 yield prefix + name, getattr(value, "__qualname__", type(value).__name__)
             else:

@@ -14,7 +14,7 @@ from jaxsolvers.checks import check_matrix, check_reals, host_array, is_real
 from jaxsolvers.csr import Csr, check_csr, is_sparse
 from jaxsolvers.members import Array
 from jaxsolvers.metrics.checks import checked_weights
-from jaxsolvers.models import LinearModel
+from jaxsolvers.models import KernelModel, LinearModel
 from jaxsolvers.protocol import Regularizer, Solver
 
 __all__ = ["objective"]
@@ -22,7 +22,7 @@ __all__ = ["objective"]
 
 def objective(
     solver: Solver,
-    model: LinearModel,
+    model: LinearModel | KernelModel,
     X: Any,
     y: Any,
     *,
@@ -38,7 +38,8 @@ def objective(
 
     Args:
       solver: the solver that trained the model; its numbers single or one per ranker (K,).
-      model: the model, one ranker or K, with a dense or sparse coef.
+      model: the model, one ranker or K, with a dense or sparse coef; or a kernel model, not of a
+        precomputed kernel.
       X: (n, d) array, or any sparse matrix.
       y: (n,) labels as in training, or real targets for regression; for K rankers also an
         indicator (n, K), sparse or an array, of 0 and 1 or of -1 and +1.
@@ -89,9 +90,10 @@ def objective(
         target = _targets(targets, at, several, dtype)
         losses = _losses(own, scores, target, jnp.asarray(weight[at], dtype), several, whole)
         loss += np.asarray(losses, np.float64)
-    coef = jnp.atleast_2d(jnp.asarray(model.densify().coef, dtype))
-    intercept = jnp.atleast_1d(jnp.asarray(model.intercept, dtype))
-    weights = jnp.concatenate([coef, intercept[:, None]], axis=1)
+    weights = jnp.concatenate(
+        [_weights(model, dtype), jnp.atleast_1d(jnp.asarray(model.intercept, dtype))[:, None]],
+        axis=1,
+    )
     if whole:
         mean = jnp.asarray((loss[0] if solver.loss.joint else loss.sum()) / weight.sum(), dtype)
         return own.free_intercept().penalty(weights) + mean
@@ -103,7 +105,14 @@ _ROWS = 4096
 _NUMBERS = 1 << 22  # scores of a block
 
 
-def _codes(model: LinearModel, y: np.ndarray) -> np.ndarray:
+def _weights(model: LinearModel | KernelModel, dtype: Any) -> Array:
+    """The weights of each ranker (K, d); of a kernel one number of their norm, (K, 1)."""
+    if isinstance(model, KernelModel):
+        return jnp.sqrt(jnp.maximum(jnp.atleast_1d(model.square_norms()), 0))[:, None].astype(dtype)
+    return jnp.atleast_2d(jnp.asarray(model.densify().coef, dtype))
+
+
+def _codes(model: LinearModel | KernelModel, y: np.ndarray) -> np.ndarray:
     """Class codes (n,) int32 of many rankers, -1 and +1 of a single one, or the real targets."""
     if model.classes is None and model.n_rankers is None:
         return check_reals(y, "y", "hold real numbers")

@@ -1,6 +1,7 @@
 """Models: what training leaves behind to predict with, and their files."""
 
+from jaxsolvers.models.kernel import KernelModel
 from jaxsolvers.models.linear import LinearModel, Pruned
 from jaxsolvers.models.loading import load
 
-__all__ = ["LinearModel", "Pruned", "load"]
+__all__ = ["KernelModel", "LinearModel", "Pruned", "load"]

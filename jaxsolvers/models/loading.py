@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jaxsolvers.models import linear_file
+from jaxsolvers.models import kernel_file, linear_file
 from jaxsolvers.models.archive import read_archive
+from jaxsolvers.models.kernel import KernelModel
 from jaxsolvers.models.linear import LinearModel
 
 __all__ = ["load"]
 
 
-def load(path: str | os.PathLike[str]) -> LinearModel:
+def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that ``model.save`` wrote; it predicts the same, to the bit.
 
     Nothing of the training is needed, and nothing in the file is executed (no pickle).
@@ -21,8 +22,8 @@ def load(path: str | os.PathLike[str]) -> LinearModel:
       path: the file, exactly as it is called: no extension is added.
 
     Returns:
-      The model, its arrays in the host's memory in the dtypes they were saved in. A large dense
-      one is best put on a device once, before predicting often:
+      The LinearModel or KernelModel, its arrays in the host's memory in the dtypes they were saved
+      in. A large dense one is best put on a device once, before predicting often:
       ``dataclasses.replace(model, coef=jax.device_put(model.coef))``.
 
     Raises:
@@ -41,8 +42,11 @@ def load(path: str | os.PathLike[str]) -> LinearModel:
     """
     kind, arrays = read_archive(path)
     try:
+        if kind == kernel_file.KIND:
+            return KernelModel(**kernel_file.unpack(arrays))
         if kind != linear_file.KIND:
-            raise ValueError(f"it holds a {kind!r}, known is {linear_file.KIND!r}")
+            known = f"{linear_file.KIND!r} and {kernel_file.KIND!r}"
+            raise ValueError(f"it holds a {kind!r}, known are {known}")
         fields: Any = linear_file.unpack(arrays)
         return LinearModel(*fields)
     except ValueError as error:

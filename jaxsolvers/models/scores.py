@@ -70,8 +70,7 @@ class Rankers:
 
     def blocks(self, X: Any, per_row: int = 1) -> Iterator[Block]:
         """Consecutive rows of X, which is checked; ``per_row`` numbers are kept of each row."""
-        together = max(min(self.count or 1, _MANY), per_row)
-        most = _power_below(min(_ROWS, max(1, _NUMBERS // together)))
+        most = rows_at_most(max(min(self.count or 1, _MANY), per_row))
         if isinstance(X, Csr):
             yield from self._sparse_blocks(X, most)
             return
@@ -241,11 +240,16 @@ def working_dtype(dtype: Any) -> np.dtype:
                 f"coef is {native} but 64-bit mode is off: scores are computed in float32 "
                 '(jax.config.update("jax_enable_x64", True) turns it on)',
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             return np.dtype(np.float32)
         return np.dtype(np.float64)
     return np.dtype(np.float32)
+
+
+def rows_at_most(per_row: int) -> int:
+    """Rows of a block of which ``per_row`` numbers each are held."""
+    return _power_below(min(_ROWS, max(1, _NUMBERS // per_row)))
 
 
 def _power_below(number: int) -> int:

@@ -3,7 +3,18 @@
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.fobos import FOBOS
+from jaxsolvers.solvers.kernel_pegasos import KernelPegasos
+from jaxsolvers.solvers.kernelized import Kernelized
 from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
 
-__all__ = ["FOBOS", "RDA", "AdaGradFOBOS", "AdaGradRDA", "Averaged", "Pegasos"]
+__all__ = [
+    "FOBOS",
+    "RDA",
+    "AdaGradFOBOS",
+    "AdaGradRDA",
+    "Averaged",
+    "KernelPegasos",
+    "Kernelized",
+    "Pegasos",
+]

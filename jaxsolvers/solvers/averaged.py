@@ -64,6 +64,10 @@ class Averaged(Solver):
         return self.solver.loss
 
     @property
+    def kernel(self) -> Any:
+        return self.solver.kernel
+
+    @property
     def gram(self) -> bool:  # type: ignore[override]
         return self.solver.gram
 
@@ -127,6 +131,9 @@ class Averaged(Solver):
 
     def rounds(self, weight: Array) -> Array:
         return self.solver.rounds(weight)
+
+    def without_kernel(self) -> Solver:
+        return dataclasses.replace(self, solver=self.solver.without_kernel())
 
     def free_intercept(self) -> Self:
         return dataclasses.replace(self, solver=self.solver.free_intercept())
