@@ -105,7 +105,7 @@ PRIMAL = [
 
 @pytest.mark.parametrize(("solver", "given"), PRIMAL)
 def test_a_linear_kernel_scores_like_the_features(solver: Any, given: Any) -> None:
-    """One row by row, many by Gram sweeps; a column of ones makes every kernel value 1 larger."""
+    """The column of ones of the features makes every kernel value 1 larger."""
     fit, y = given
     options = {"epochs": 2, "sample_weight": WEIGHT, "intercept": "column"}
     primal = fit(solver, X, y, **options)
@@ -142,7 +142,6 @@ def whole() -> Any:
 
 
 def test_one_vs_rest_is_each_class_alone(whole: Any) -> None:
-    """One ranker runs row by row, twenty by Gram sweeps."""
     assert whole.model.dual_coef.shape == (K, np.count_nonzero(WEIGHT))
     options = {name: value for name, value in OVR.items() if name != "classes"}
     for k in (0, 7):
