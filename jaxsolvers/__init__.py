@@ -10,6 +10,7 @@ from jaxsolvers.engine.state import TrainState
 from jaxsolvers.models import LinearModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
+from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.fobos import FOBOS
 from jaxsolvers.solvers.pegasos import Pegasos
@@ -29,6 +30,8 @@ __all__ = [
     "AdaGradRDA",
     "Averaged",
     "Fit",
+    "FullAdaGradFOBOS",
+    "FullAdaGradRDA",
     "LinearModel",
     "Pegasos",
     "TrainState",

@@ -162,6 +162,7 @@ class Regularizer(Member):
     lazy: ClassVar[bool] = False  # separable, and ``owed`` has a closed form
     debt: ClassVar[Debt] = "steps"  # what a coordinate that a round leaves out owes
     couples: ClassVar[bool] = False  # phi couples rankers
+    rotates: ClassVar[bool] = False  # phi is a function of ||x||_2 alone
     needs_metric: ClassVar[bool] = False  # X may miss all points with 0 where the metric is 0
 
     def value(self, weights: Array) -> Array:

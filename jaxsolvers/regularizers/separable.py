@@ -66,6 +66,7 @@ class NoRegularizer(Separable):
     """
 
     debt: ClassVar[Debt] = "none"
+    rotates: ClassVar[bool] = True
 
     def value(self, weights: Array) -> Array:
         return jnp.zeros((), weights.dtype)
@@ -114,6 +115,8 @@ class SquaredL2(Separable):
       >>> js.regularizers.SquaredL2(1.0).prox(jnp.array([3.0]), jnp.ones(1), 1.0).tolist()
       [1.5]
     """
+
+    rotates: ClassVar[bool] = True
 
     strength: Number = number(minimum=0)
 

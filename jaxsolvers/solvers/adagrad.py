@@ -67,6 +67,17 @@ class _AdaGrad(FirstOrder):
     def metric(self, accumulator: Array) -> Array:
         return self.delta + jnp.sqrt(accumulator)
 
+    def summed_rate(self, state: Any, eta: Array, rounds: Number) -> tuple[Any, Any]:
+        """sum_s eta_s with ``rounds`` more, and what rounding took; (None, None) for a number."""
+        if not self.scheduled:
+            return None, None
+        step = eta * jnp.asarray(rounds).astype(eta.dtype)
+        return added(state.rate_sum, step, state.lost.rate_sum)  # compensated: it costs nothing
+
+    def total_rate(self, t: Array, rate_sum: Array | None, dtype: Any) -> Array:
+        """sum_s eta_s of rounds 1 ... t, ()."""
+        return self.rate(t, dtype) * t.astype(dtype) if rate_sum is None else rate_sum
+
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)
         start = (self.delta, self.initial_accumulator)
@@ -144,17 +155,13 @@ class AdaGradRDA(_AdaGrad):
         eta = self.rate(t, gradient.dtype)
         gradient_sum, of_gradient = added(state.gradient_sum, eta * gradient, lost.gradient_sum)
         accumulator, of_square = added(state.accumulator, square, lost.accumulator)
-        rate_sum, of_rate = state.rate_sum, lost.rate_sum
-        if self.scheduled:  # always compensated: it costs nothing
-            step = eta * jnp.asarray(rounds).astype(eta.dtype)
-            rate_sum, of_rate = added(state.rate_sum, step, lost.rate_sum)
+        rate_sum, of_rate = self.summed_rate(state, eta, rounds)
         lost = Lost(of_gradient, of_square, of_rate)
         return AdaGradRDAState(t, gradient_sum, accumulator, rate_sum, state.centre, lost)
 
     def weights(self, state: AdaGradRDAState) -> Array:
-        metric, tau = self.metric(state.accumulator), state.rate_sum
-        if tau is None:
-            tau = self.rate(state.t, metric.dtype) * state.t.astype(metric.dtype)
+        metric = self.metric(state.accumulator)
+        tau = self.total_rate(state.t, state.rate_sum, metric.dtype)
         if state.centre is None:
             return self.regularizer.solve(-state.gradient_sum, metric, tau)
         moved = self.regularizer.solve(metric * state.centre - state.gradient_sum, metric, tau)
