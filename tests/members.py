@@ -29,6 +29,8 @@ HOMES = ("jaxsolvers.solvers", "jaxsolvers.losses", "jaxsolvers.regularizers")
 NUMBERS = (0.3, -0.3, 0.6, 1.0, 2.0, 0.0, -1.0)
 STRENGTHS = (0.02, -0.3, 0.05, 0.6, 1.0, 0.0)  # of regularizers: most weights must survive
 INTEGERS = (3, 1, 2, 0)
+# What shapes a program, by name: small blocks, roots kept for a while, iterations left early.
+SETTINGS = {"block_size": 2, "refresh": 2, "trips": 8}
 
 
 # ---- discovery -----------------------------------------------------------------------------
@@ -86,6 +88,7 @@ def is_valid(member: Member) -> bool:
 
 def with_numbers(cls: type, **fixed: Any) -> Any:
     """The class with example numbers that its checks accept, or None if ``fixed`` is refused."""
+    fixed = {n: SETTINGS[n] for n, s in specs(cls).items() if s.kind == "setting"} | fixed
     open_ = {n: s for n, s in specs(cls).items() if s.kind == "number" and n not in fixed}
 
     def candidates(at: int, spec: Spec) -> list[Any]:
@@ -148,10 +151,13 @@ def plain_solvers() -> tuple[Solver, ...]:
     """Solvers without wrappers around them, in every allowed pair of what they are made of.
 
     Each solver with each of its choices meets every loss and every regularizer, and each loss
-    every regularizer: all pairs, in far fewer solvers than all triples.
+    every regularizer: all pairs, in far fewer solvers than all triples. Solvers with settings
+    have large programs: each of them as a whole meets every loss, regularizer and choice.
     """
     frames = [(cls, chosen) for cls in discover(Solver) for chosen in choices(cls)]
-    penal = [f for f in frames if set(part_fields(f[0]).values()) == {Loss, Regularizer}]
+    full = [f for f in frames if set(part_fields(f[0]).values()) == {Loss, Regularizer}]
+    large = [f for f in full if any(s.kind == "setting" for s in specs(f[0]).values())]
+    penal = [f for f in full if f not in large]
     lossy = [f for f in frames if set(part_fields(f[0]).values()) == {Loss}]
     pairs = list(itertools.product(range(len(losses())), range(len(regularizers()))))
     wanted = {(f, i, j): None for f, (i, j) in zip(itertools.cycle(range(len(penal))), pairs)}
@@ -164,6 +170,11 @@ def plain_solvers() -> tuple[Solver, ...]:
     made = [_made(*penal[f], losses()[i], regularizers()[j]) for f, i, j in wanted] + [
         _made(*frame, loss) for frame in lossy for loss in losses()
     ]
+    for cls in {frame[0]: None for frame in large}:
+        parts = ([f for f in large if f[0] is cls], losses(), regularizers())
+        rows = range(max(map(len, parts)))
+        for frame, loss, regularizer in ([part[i % len(part)] for part in parts] for i in rows):
+            made.append(_made(*frame, loss, regularizer))
     return tuple(solver for solver in made if solver is not None)
 
 

@@ -104,4 +104,12 @@ def test_every_round_equals_an_eigendecomposition(form: Any, k: int, config: Any
             accumulate=config.get("accumulate", "example"), block_size=size,
             refresh=config.get("refresh", 1), tolerance=rank_tolerance(FLOAT, size),
         )  # fmt: skip
-        print(form.__name__, k, config.get('regularizer'), at, np.abs(np.asarray(w[at])-np.array(run.w)).max()/np.abs(run.w).max(), run.doubt, np.asarray(states.residual[at]).max())
+        print(
+            form.__name__,
+            k,
+            config.get("regularizer"),
+            at,
+            np.abs(np.asarray(w[at]) - np.array(run.w)).max() / np.abs(run.w).max(),
+            run.doubt,
+            np.asarray(states.residual[at]).max(),
+        )

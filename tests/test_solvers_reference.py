@@ -5,6 +5,7 @@ Every solver x loss x regularizer x choice round by round, and ``fit`` as a whol
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +20,7 @@ import pytest
 from references import averages
 from references import losses as reference_losses
 from references.adagrad import adagrad
+from references.adagrad_full import adagrad_full
 from references.pegasos import pegasos
 from references.proximal import proximal
 from tolerances import assert_close
@@ -26,6 +28,7 @@ from tolerances import assert_close
 import jaxsolvers as js
 from jaxsolvers.features import Dense
 from jaxsolvers.protocol import Batch, Problem, Solver
+from jaxsolvers.regularizers.full_metric import rank_tolerance
 
 ROUNDS, N, D = 20, 45, 5
 FLOAT = np.dtype(jnp.result_type(float))
@@ -96,6 +99,20 @@ def reference_adagrad(form: str, solver: Any, data: Data) -> tuple[Any, Fields]:
     return run, fields
 
 
+def reference_adagrad_full(form: str, solver: Any, data: Data) -> tuple[Any, Fields]:
+    name, parameter = members.reference_loss(solver.loss)
+    regularizer, strengths = members.reference_regularizer(solver.regularizer, D)
+    run = adagrad_full(
+        data.X, data.y, data.batches, form=form, learning_rate=float(solver.learning_rate),
+        delta=float(solver.delta), initial_accumulator=float(solver.initial_accumulator),
+        loss=name, parameter=parameter, regularizer=regularizer, strengths=strengths,
+        accumulate=solver.accumulate, weights=data.weight, block_size=solver.block_size,
+        refresh=solver.refresh, tolerance=rank_tolerance(FLOAT, solver.block_size),
+    )  # fmt: skip
+    own = {"gradient_sum": run.rated_sum} if form == "rda" else {"current": run.w}
+    return run, {"t": run.t, **own}
+
+
 def reference_proximal(form: str, solver: Any, data: Data) -> tuple[Any, Fields]:
     name, parameter = members.reference_loss(solver.loss)
     regularizer, strengths = members.reference_regularizer(solver.regularizer, D)
@@ -112,6 +129,8 @@ REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
     "Pegasos": reference_pegasos,
     "AdaGradRDA": partial(reference_adagrad, "rda"),
     "AdaGradFOBOS": partial(reference_adagrad, "mirror"),
+    "FullAdaGradRDA": partial(reference_adagrad_full, "rda"),
+    "FullAdaGradFOBOS": partial(reference_adagrad_full, "mirror"),
     "RDA": partial(reference_proximal, "rda"),
     "FOBOS": partial(reference_proximal, "fobos"),
 }
@@ -145,6 +164,8 @@ def clear(run: Any, solver: Solver, data: Data) -> bool:
     # Of residuals. Huber's slope is continuous: it does not jump where the parabola ends.
     jumps = {"absolute": [0.0], "epsilon_insensitive": [-(parameter or 0.0), parameter or 0.0]}
     before = [np.zeros(D), *run.w[:-1]]
+    if getattr(run, "doubt", 9) < 1:
+        return False  # an eigenvalue near where it would count as rounding
     for w, batch in zip(before, data.batches, strict=True):
         for i in batch:
             score = w @ data.X[i]
@@ -185,6 +206,13 @@ def check_fields(state: Any, fields: Fields) -> None:
         assert_close(attrgetter(name)(state), np.array(expected), "reference", name=name)
 
 
+def settled(solver: Any) -> Any:
+    """The solver with so many trips that what iterates in a round comes to its end."""
+    if hasattr(solver, "solver"):
+        return dataclasses.replace(solver, solver=settled(solver.solver))
+    return dataclasses.replace(solver, trips=1500) if hasattr(solver, "trips") else solver
+
+
 def check_rounds(solver: Solver, wrapper: Any, k: int) -> None:
     """The solver, and a wrapper with it in its place, against the reference after every round."""
     data, run, fields = clear_stream(solver, k)
@@ -194,7 +222,9 @@ def check_rounds(solver: Solver, wrapper: Any, k: int) -> None:
     problem = Problem((D,), N, jnp.asarray(live, FLOAT), jnp.asarray(at_zero, FLOAT))
     x, y, weight = (jnp.asarray(a, FLOAT)[data.index] for a in data[:3])
     rounds = Batch(Dense(x), y, weight, jnp.asarray(data.index, jnp.int32))
-    states, weights, inner, info = trajectory((wrapper or solver).cast(FLOAT), problem, rounds)
+    states, weights, inner, info = trajectory(
+        settled(wrapper or solver).cast(FLOAT), problem, rounds
+    )
 
     if wrapper is not None:
         expected, counters = WRAPPERS[type(wrapper).__name__](wrapper, run)
