@@ -156,8 +156,9 @@ def _by_splitting(
         inner = near(v)
         return v + 2 * RELAXATION * (prox(weight * (2 * inner - v), weight) - inner)
 
-    slope = jnp.where(live, h * metric.rotated(cut(start - centre, size)) + force, 0)
-    v = lax.fori_loop(0, trips - 1, trip, start + joined(metric.back(slope / rho), d))
+    # Not with its gradient/rho, where a fixed point from there would begin: an error of start would
+    # grow by sqrt(h_max/h_min), and from round to round if the trips are few.
+    v = lax.fori_loop(0, trips - 1, trip, start)
     inner = near(v)
     x = prox(weight * (2 * inner - v), weight)
 
