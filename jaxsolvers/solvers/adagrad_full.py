@@ -13,7 +13,7 @@ from jaxsolvers.regularizers.full_metric import FullMetric, solve_full
 from jaxsolvers.solvers.adagrad import Lost, _AdaGrad
 from jaxsolvers.solvers.compensated import added
 from jaxsolvers.solvers.first_order import feature_axes
-from jaxsolvers.solvers.matrix_root import matrix_root, renewed
+from jaxsolvers.solvers.matrix_root import renewed
 
 __all__ = ["FullAdaGradFOBOS", "FullAdaGradRDA"]
 
@@ -110,12 +110,9 @@ class _FullAdaGrad(_AdaGrad):
             blocks = cut(gradient, self.width(gradient.shape[-1]))
             square = blocks[..., :, None] * blocks[..., None, :]
         accumulator, lost = added(state.accumulator, square, state.lost.accumulator)
-        if self.refresh == 1:
-            factor = Factor(*matrix_root(accumulator))
-        else:
-            due = _periods(t, self.refresh) != _periods(state.t, self.refresh)
-            operands = (due, accumulator, *state.factor)
-            factor = Factor(*(out[0] for out in renewed(*(operand[None] for operand in operands))))
+        due = _periods(t, self.refresh) != _periods(state.t, self.refresh)
+        operands = (due, accumulator, *state.factor)
+        factor = Factor(*(out[0] for out in renewed(*(operand[None] for operand in operands))))
         return accumulator, lost, factor, FullMetric(self.delta + factor.roots, factor.vectors)
 
 

@@ -38,10 +38,24 @@ def matrix_root(sums: Array) -> tuple[Array, Array]:
     scale = jnp.max(jnp.abs(sums), axis=(-2, -1), keepdims=True)
     sound = jnp.isfinite(scale)
     unit = jnp.where(sound, sums / jnp.where(scale > 0, scale, 1), 0)
-    values, vectors = jnp.linalg.eigh(unit, symmetrize_input=False)
+    values, vectors = _decomposed(unit.reshape(-1, size, size))
+    values, vectors = values.reshape(sums.shape[:-1]), vectors.reshape(sums.shape)
     kept = values > rank_tolerance(sums.dtype, size) * values[..., -1:]
     roots = jnp.sqrt(jnp.where(kept, values, 0)) * jnp.sqrt(scale[..., 0])
     return jnp.where(sound[..., 0], roots, jnp.nan), jnp.where(sound, vectors, jnp.nan)
+
+
+def _decomposed(matrices: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of symmetric matrices (n, b, b)."""
+
+    def one(matrices: Array) -> tuple[Array, Array]:
+        return tuple(jnp.linalg.eigh(matrices, symmetrize_input=False))
+
+    # On a CPU jaxlib 0.10 shares a batch out among the threads that run the devices' programs, and
+    # waits for them: with several devices all may wait at once, for ever. One matrix needs no help.
+    if jax.default_backend() == "cpu" and jax.device_count() > 1:
+        return lax.map(one, matrices)
+    return one(matrices)
 
 
 @jax.custom_batching.custom_vmap
