@@ -58,6 +58,7 @@ class Setting(NamedTuple):
         if isinstance(self.default, Member):
             return f"default: {name_of(type(self.default))}"
         word = {True: "yes", False: "no"}.get(self.default) if self.spec.kind == "choice" else None
+        word = "none" if self.default is None else word
         plain = isinstance(self.default, (int, float))
         return f"default: {word or (f'{self.default:g}' if plain else self.default)}"
 
@@ -77,6 +78,8 @@ class Setting(NamedTuple):
             accepted = ", ".join(self.values)
             hint = nearest(text, self.values)
             raise ValueError(f"{self.path} must be one of {accepted}, got {text!r}{hint}")
+        if self.spec.optional and text.lower() == "none":
+            return None
         try:
             numbers = [float(part) for part in text.split(",")]
         except ValueError:
@@ -168,7 +171,7 @@ def settings_of(
             part = default if text is None else setting.parse(text)
             if part is not dataclasses.MISSING:
                 yield from settings_of(part, chosen, setting.path + ".")
-        elif spec.kind == "number" or len(spec.options) > 1:
+        elif spec.kind in ("number", "setting") or len(spec.options) > 1:
             yield setting
 
 

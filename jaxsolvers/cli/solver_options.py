@@ -139,7 +139,9 @@ def _values(member: Member, prefix: str) -> Iterator[tuple[str, Any]]:
         if spec.kind == "member":
             yield path, name_of(type(value))
             yield from _values(value, f"{path}.")
-        elif spec.kind == "number" or len(spec.options) > 1:
+        elif value is None:
+            yield path, "none"
+        elif spec.kind in ("number", "setting") or len(spec.options) > 1:
             yield path, value.tolist() if hasattr(value, "tolist") else value
 
 

@@ -320,7 +320,7 @@ def unbounded(solver: Solver) -> bool:
 # ---- axes ----------------------------------------------------------------------------------------
 @every_solver
 def test_the_declared_axes_are_those_of_the_state(solver: Solver) -> None:
-    """Fields along "feature" have length d, those along "example" n; "" says nothing of its axis."""
+    """Along "feature" fields have length d, along "example" n; "" says nothing of its axis."""
     own = solver.cast(FLOAT)
     for n, d in ((7, 3), (7, 4), (8, 3)):
         state = own.init(problem(n, d), FLOAT)
