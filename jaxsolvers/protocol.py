@@ -253,7 +253,7 @@ class Solver(Member):
         """
         return state
 
-    def refresh(self, state: State) -> State:
+    def recomputed(self, state: State) -> State:
         """The state with what it recomputes from its "feature" fields now and then."""
         return state
 

@@ -30,7 +30,7 @@ NUMBERS = (0.3, -0.3, 0.6, 1.0, 2.0, 0.0, -1.0)
 STRENGTHS = (0.02, -0.3, 0.05, 0.6, 1.0, 0.0)  # of regularizers: most weights must survive
 INTEGERS = (3, 1, 2, 0)
 # What shapes a program, by name: small blocks, roots kept for a while, iterations left early.
-SETTINGS = {"block_size": 2, "refresh": 2, "trips": 8}
+SETTINGS = {"block_size": 2, "refresh": 2, "trips": 4}
 
 
 # ---- discovery -----------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from jaxsolvers.solvers.averaged import Averaged
 
 # Numbers that the library asks for and a newcomer cannot know yet.
 STARTING_VALUES = {"learning_rate": 0.1, "lam": 1e-4}
+_OWN_OPTIONS = {"block_size": "--metric-block-size"}  # whose name is one of train's own
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -36,7 +37,7 @@ class Setting(NamedTuple):
     @property
     def option(self) -> str:
         """As an option, e.g. "--loss.gamma"."""
-        return "--" + self.path.replace("_", "-")
+        return _OWN_OPTIONS.get(self.path, "--" + self.path.replace("_", "-"))
 
     @property
     def values(self) -> list[str]:
@@ -80,6 +81,11 @@ class Setting(NamedTuple):
             raise ValueError(f"{self.path} must be one of {accepted}, got {text!r}{hint}")
         if self.spec.optional and text.lower() == "none":
             return None
+        if self.spec.kind == "setting":
+            if not text.isdecimal() or self.spec.violated(np.asarray(text, float)).any():
+                name = self.option.removeprefix("--").replace("-", "_")
+                raise ValueError(f"{name} must be {self.spec.accepted()}, got {text!r}")
+            return int(text)
         try:
             numbers = [float(part) for part in text.split(",")]
         except ValueError:

@@ -96,7 +96,7 @@ def leave(solver: Solver, tile: Tile, form: Form, step: Array) -> tuple[State, A
     if tile.last is not None:
         gap = tile.clock - tile.last
         state = _over_rankers(solver, form, _age)(solver, state, gap, step)
-    state = _over_rankers(solver, form, _refresh)(solver, state)
+    state = _over_rankers(solver, form, _recomputed)(solver, state)
     return _features_last(state, form), tile.alive
 
 
@@ -190,8 +190,8 @@ def _age(solver: Solver, state: State, gap: Array, step: Array) -> State:
     return solver.age(state, gap, step)
 
 
-def _refresh(solver: Solver, state: State) -> State:
-    return solver.refresh(state)
+def _recomputed(solver: Solver, state: State) -> State:
+    return solver.recomputed(state)
 
 
 def _over_rankers(solver: Solver, form: Form, function: Any) -> Any:

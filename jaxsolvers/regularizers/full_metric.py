@@ -92,7 +92,7 @@ def solve_full(
       >>> l1 = js.regularizers.L1(1.0)
       >>> x, residual = solve_full(l1, zero, push, metric, jnp.array(1.0), zero, 40)
       >>> [round(float(entry), 4) for entry in x], bool(residual < 1e-5)
-      ([0.7962, 0.4679], True)
+      ([0.6849, 0.0], True)
     """
     if regularizer.rotates or metric.values.shape[-1] == 1:
         return _in_eigenbasis(regularizer, centre, push, metric, tau)
