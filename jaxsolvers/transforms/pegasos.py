@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import optax
 
@@ -76,7 +77,8 @@ def pegasos(
       [0.8485, 1.1314]
     """
     solver, start = Pegasos(lam, project=project), _Start(loss_at_zero, t0)
-    solver.validate()
+    with jax.ensure_compile_time_eval():  # made under jit, it still looks at constants
+        solver.validate()
     start.validate()
 
     def init(params: Any) -> PegasosState:
