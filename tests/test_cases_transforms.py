@@ -51,7 +51,7 @@ class Pair(NamedTuple):
 
 def test_a_zero_gradient_is_no_step_and_shapes_make_a_state_case_001():
     with jax.debug_nans(True):
-        tx, params = FOBOS(0.1), {"w": jnp.zeros(2)}
+        tx, params = FOBOS(0.1), {"w": jnp.zeros(2, jnp.float32)}
         updates, state = jax.jit(tx.update)(params, tx.init(params), params)
     np.testing.assert_array_equal(updates["w"], [0, 0])
     np.testing.assert_array_equal(state.held.accumulator["w"], [0, 0])

@@ -48,7 +48,7 @@ def test_a_scan_works_inside_every_wrapper_of_optax(wrapper, mixed):
 
 
 def test_steps_of_two_batches_are_steps_with_their_mean(mixed):
-    params, tx = jnp.asarray([1.0, -1.0]), FOBOS(0.2, regularizer=L1)
+    params, tx = jnp.asarray([1.0, -1.0], jnp.float32), FOBOS(0.2, regularizer=L1)
     pairs = jnp.asarray(np.random.default_rng(0).normal(size=(3, 2, 2)), jnp.float32)
     whole = scan(tx, params, jnp.mean(pairs, axis=1))
     ours = scan(WRAPPERS["accumulated"](tx), params, pairs.reshape(6, 2))
