@@ -16,11 +16,11 @@ from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
 
 if TYPE_CHECKING:
-    from jaxsolvers import data, theory
+    from jaxsolvers import data, theory, transforms
 
 __version__ = "0.1.0"
 
-_LAZY = ("data", "theory")  # loaded when first used
+_LAZY = ("data", "theory", "transforms")  # loaded when first used
 
 __all__ = [
     "FOBOS",
@@ -41,6 +41,7 @@ __all__ = [
     "metrics",
     "regularizers",
     "theory",
+    "transforms",
 ]
 
 
