@@ -254,12 +254,20 @@ class Solver(Member):
         """Whether a round may multiply all coordinates, those the rows do not touch as well."""
         return False
 
+    def dues(self, state: State, rounds: Array) -> Array:
+        """What the next ``rounds`` rounds (), made as one, leave every coordinate owing, ().
+
+        It is their number here. With debt "sum" it may be any amount that adds up and is the same
+        for all rankers, of a state with any number of them, such as a sum of step sizes.
+        """
+        return rounds
+
     def age(self, state: State, gap: Array, step: Array) -> State:
         """The state of coordinates that were left out, brought up to date.
 
         Args:
           state: its "feature" fields hold any of the coordinates, (m,).
-          gap: (m,) int32, how far the counter t moved without each.
+          gap: (m,) the :meth:`dues` of the rounds made without each.
           step: () int32, how far t moved per round; with debt "sum" the rounds may differ.
         """
         return state

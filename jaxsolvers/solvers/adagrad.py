@@ -219,8 +219,8 @@ class AdaGradFOBOS(_AdaGrad):
 
     @property
     def lazy(self) -> bool:  # type: ignore[override]
-        # What rounds of unequal rates leave undone is not known from their number.
-        return super().lazy and (self.debt == "none" or not self.scheduled)
+        # Proxes of unequal rates in a row have a closed form only where they add up.
+        return super().lazy and (self.debt != "steps" or not self.scheduled)
 
     @property
     def debt(self) -> Debt:  # type: ignore[override]
@@ -254,11 +254,20 @@ class AdaGradFOBOS(_AdaGrad):
         after = AdaGradFOBOSState(t, current, accumulator, Lost(accumulator=lost))
         return keep_where(jnp.asarray(rounds) > 0, after, state)
 
+    def dues(self, state: AdaGradFOBOSState, rounds: Array) -> Array:
+        if not self.scheduled:
+            return rounds
+        eta = self.rate(jnp.max(state.t) + rounds, state.current.dtype)  # lost rankers lag behind
+        return eta * rounds.astype(eta.dtype)
+
     def age(self, state: AdaGradFOBOSState, gap: Array, step: Array) -> AdaGradFOBOSState:
         metric = self.metric(state.accumulator)
-        tau = self.rate(state.t, metric.dtype) * step.astype(metric.dtype)
-        count = gap.astype(metric.dtype) / step.astype(metric.dtype)
-        count = jnp.broadcast_to(count, metric.shape)  # of every class, where they are together
+        # Of every class, where they are trained together.
+        count = jnp.broadcast_to(gap.astype(metric.dtype), metric.shape)
+        tau = jnp.ones((), metric.dtype)  # with a schedule the gap is the sum of tau
+        if not self.scheduled:
+            size = step.astype(metric.dtype)
+            tau, count = self.rate(state.t, metric.dtype) * size, count / size
         caught_up = self.regularizer.owed(state.current, metric, tau, count)
         return state._replace(current=jnp.where(metric > 0, caught_up, state.current))
 
