@@ -104,11 +104,11 @@ class L2Ball(_Ball):
         radius = jnp.where(idle, 0.5, self.radius)
 
         def terms(t: Array, b: Array, h: Array, radius: Array) -> tuple[Array, Array]:
-            return b / (h + t) / radius, 1 / (h + t)
+            return quotient(b, h + t) / radius, quotient(jnp.ones_like(h), h + t)
 
         one = (1,) * linear.ndim
         t = root_of_norm(terms, None, b, h, radius.reshape(one))
-        onto = jnp.where(idle, 0, b / (h + t))
+        onto = jnp.where(idle, 0, quotient(b, h + t))
         return jnp.where(inside, z, onto)
 
 

@@ -85,10 +85,10 @@ def shrink(linear: Array, metric: Array, s: Array, axis: Axis) -> Array:
 
     def terms(r: Array, b: Array, h: Array, s: Array) -> tuple[Array, Array]:
         denominator = h * r + s  # > 0, for the search keeps r > 0
-        return b / denominator, h / denominator
+        return quotient(b, denominator), quotient(h, denominator)
 
     r = root_of_norm(terms, axis, b, h, jnp.broadcast_to(s, zero.shape))
-    return jnp.where(live & ~zero, b / (h + s / r), 0)
+    return jnp.where(live & ~zero, quotient(b, h + quotient(s, r)), 0)
 
 
 def clip_largest(linear: Array, metric: Array, s: Array, axis: Axis) -> Array:
