@@ -46,9 +46,9 @@ def solved_with_derivatives(*args: Any) -> Any:
 
     reverse, x = jax.grad(summed, argnums=(0, 1, 2, 3), has_aux=True)(*args)
     member, linear, metric, tau = args
-    ones = jnp.ones_like(linear)
-    # a tiny metric moves in proportion: by 1 it would move by 25 orders of magnitude
-    moves = ones, jnp.where((metric > 0) & (metric < 1e-20), metric, 1)
+    # where the metric is tiny both move in proportion: by 1 they would move by 25 orders
+    tiny = (metric > 0) & (metric < 1e-20)
+    moves = jnp.where(tiny, linear, 1), jnp.where(tiny, metric, 1)
     forward = jax.jvp(lambda b, h: summed(member, b, h, tau)[0], (linear, metric), moves)
     return x, reverse, forward
 
