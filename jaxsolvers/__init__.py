@@ -16,11 +16,11 @@ from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
 
 if TYPE_CHECKING:
-    from jaxsolvers import data, transforms
+    from jaxsolvers import data, theory, transforms
 
 __version__ = "0.1.0"
 
-_LAZY = ("data", "transforms")  # loaded when first used: they need more than the core does
+_LAZY = ("data", "theory", "transforms")  # loaded when first used
 
 __all__ = [
     "FOBOS",
@@ -40,6 +40,7 @@ __all__ = [
     "losses",
     "metrics",
     "regularizers",
+    "theory",
     "transforms",
 ]
 

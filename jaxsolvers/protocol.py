@@ -158,7 +158,7 @@ class JointLoss(Loss):
 class Regularizer(Member):
     """A convex function phi of the weights, with domain X, met through :meth:`solve`."""
 
-    separable: ClassVar[bool] = False  # phi is a sum over coordinates
+    separable: ClassVar[bool] = False  # phi is a sum over features
     lazy: ClassVar[bool] = False  # separable, and ``owed`` has a closed form
     debt: ClassVar[Debt] = "steps"  # what a coordinate that a round leaves out owes
     couples: ClassVar[bool] = False  # phi couples rankers
@@ -233,6 +233,18 @@ class Solver(Member):
     def penalty(self, weights: Array) -> Array:
         """The part of the objective that does not see the data, a scalar."""
         raise NotImplementedError
+
+    def theory(self, state: State, largest_norm: Number | None = None) -> dict[str, Array]:
+        """What the papers guarantee of a run, by name, as far as its state tells.
+
+        Args:
+          state: the state after any number of rounds.
+          largest_norm: max_i ||x_i||_2, where it is known.
+
+        Returns:
+          () arrays, always under the same names; empty where nothing can be told.
+        """
+        return {}
 
     def rounds(self, weight: Array) -> Array:
         """How far the papers' counter t moves in a round with these row weights, int32."""

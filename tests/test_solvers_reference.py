@@ -65,6 +65,13 @@ def stream(loss: Any, k: int, seed: int) -> Data:
 Fields = dict[str, list[Any]]
 
 
+def first(solver: Any) -> np.ndarray:
+    """w_1: 0, or where a domain without 0 starts."""
+    regularizer = getattr(solver, "regularizer", None)
+    start = None if regularizer is None else regularizer.start((D,), FLOAT)
+    return np.zeros(D) if start is None else np.asarray(start, float)
+
+
 def reference_pegasos(solver: js.Pegasos, data: Data) -> tuple[Any, Fields]:
     name, parameter = members.reference_loss(solver.loss)
     run = pegasos(
@@ -86,7 +93,7 @@ def reference_adagrad(form: str, solver: Any, data: Data) -> tuple[Any, Fields]:
         data.X, data.y, data.batches, form=form, learning_rate=eta, delta=float(solver.delta),
         initial_accumulator=float(solver.initial_accumulator), loss=name, parameter=parameter,
         regularizer=regularizer, strengths=strengths, accumulate=solver.accumulate,
-        weights=data.weight,
+        weights=data.weight, centre=first(solver),
     )  # fmt: skip
     fields: Fields = {"t": run.t, "accumulator": run.accumulator}
     if form == "rda":
@@ -102,7 +109,7 @@ def reference_proximal(form: str, solver: Any, data: Data) -> tuple[Any, Fields]
     run = proximal(
         data.X, data.y, data.batches, form=form, learning_rate=float(solver.learning_rate),
         loss=name, parameter=parameter, regularizer=regularizer, strengths=strengths,
-        weights=data.weight,
+        weights=data.weight, centre=first(solver),
     )  # fmt: skip
     own = {"gradient_sum": run.rated_sum} if form == "rda" else {"current": run.w}
     return run, {"t": run.t, **own}
@@ -119,7 +126,7 @@ REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
 
 def reference_averaged(solver: js.Averaged, run: Any) -> tuple[list[np.ndarray], Fields]:
     start = int(solver.start)
-    args = (np.zeros(D), run.w, run.t)
+    args = (first(solver.solver), run.w, run.t)
     if solver.kind == "uniform":
         mean = averages.uniform_average(*args, start=start)
     else:
@@ -144,7 +151,7 @@ def clear(run: Any, solver: Solver, data: Data) -> bool:
     kinks = [0.0, 1.0] if "hinge" in name else [0.0] if solver.loss.classification else []
     # Of residuals. Huber's slope is continuous: it does not jump where the parabola ends.
     jumps = {"absolute": [0.0], "epsilon_insensitive": [-(parameter or 0.0), parameter or 0.0]}
-    before = [np.zeros(D), *run.w[:-1]]
+    before = [first(solver), *run.w[:-1]]
     for w, batch in zip(before, data.batches, strict=True):
         for i in batch:
             score = w @ data.X[i]

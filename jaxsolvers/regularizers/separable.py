@@ -192,6 +192,9 @@ class Box(Separable):
         inside = jnp.clip(divide(linear, metric), self.lower, self.upper)
         return jnp.where((metric == 0) & (linear == 0), 0, inside)
 
+    def prox(self, z: Array, metric: Array, tau: Number) -> Array:
+        return jnp.clip(z, self.lower, self.upper)  # a point inside keeps its bits
+
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)
         if _concrete(self.lower, self.upper) and np.any(np.asarray(self.lower) > self.upper):

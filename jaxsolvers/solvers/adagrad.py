@@ -13,6 +13,7 @@ from jaxsolvers.protocol import Debt, Entry, Loss, Problem, Regularizer, keep_wh
 from jaxsolvers.regularizers.separable import NoRegularizer
 from jaxsolvers.solvers.compensated import added
 from jaxsolvers.solvers.first_order import FirstOrder, feature_axes
+from jaxsolvers.solvers.guarantees import gamma, regret_bound_rda
 
 __all__ = ["AdaGradFOBOS", "AdaGradRDA"]
 
@@ -81,6 +82,9 @@ class _AdaGrad(FirstOrder):
         if not self.compensated:
             return Lost()
         return Lost(**{name: jnp.zeros(problem.shape, dtype) for name in names})
+
+    def theory(self, state: Any, largest_norm: Number | None = None) -> dict[str, Array]:
+        return {"gamma": gamma(state.accumulator, self.initial_accumulator)}
 
 
 @member
@@ -159,6 +163,22 @@ class AdaGradRDA(_AdaGrad):
             return self.regularizer.solve(-state.gradient_sum, metric, tau)
         moved = self.regularizer.solve(metric * state.centre - state.gradient_sum, metric, tau)
         return jnp.where(metric > 0, moved, state.centre)  # no history: the centre
+
+    def theory(self, state: Any, largest_norm: Number | None = None) -> dict[str, Array]:
+        told = super().theory(state, largest_norm)
+        if self.scheduled:
+            return told  # the theorem has one rate
+        weights = self.weights(state)
+        start = jnp.zeros_like(weights) if state.centre is None else state.centre
+        bound = regret_bound_rda(
+            weights,  # as the comparator
+            start=start,
+            learning_rate=self.learning_rate,
+            delta=self.delta,
+            gamma=gamma(state.accumulator),  # with the initial accumulator, as H has it
+            penalty_at_start=self.penalty(start),
+        )
+        return told | {"regret_bound": bound}
 
 
 @member

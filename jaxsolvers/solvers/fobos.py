@@ -58,7 +58,7 @@ class FOBOS(FirstOrder):
     @property
     def lazy(self) -> bool:  # type: ignore[override]
         # Rounds of unequal step sizes owe what their number alone does not tell.
-        return super().lazy and self.regularizer.debt == "none"
+        return self.regularizer.separable and self.regularizer.debt == "none"
 
     def init(self, problem: Problem, dtype: Any) -> FOBOSState:
         start = self.centre(problem, dtype)
