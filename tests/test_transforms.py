@@ -206,3 +206,20 @@ def test_exact_zeros_are_exact_in_every_dtype():
     for make in (js.transforms.adagrad_rda, js.transforms.adagrad_fobos):
         for leaf in jax.tree.leaves(scan(make(0.5, regularizer=l1), tree(), stacked(3))):
             assert np.all(np.asarray(leaf[-1], np.float32) == 0)
+
+
+def test_norms_balls_and_groups_see_a_leaf_as_one_vector():
+    ball, groups = js.regularizers.L1Ball(0.5), js.regularizers.GroupL2(2.0, axis=-1)
+    draw = np.random.default_rng(9).normal
+    params = {"a": jnp.asarray(draw(size=(3, 2)), jnp.float32), "b": jnp.ones((), jnp.float32)}
+    gradients = {k: jnp.asarray(draw(size=(4, *v.shape)), jnp.float32) for k, v in params.items()}
+    for make in (js.transforms.adagrad_rda, js.transforms.adagrad_fobos):
+        ours = scan(make(0.3, 0.1, ball), params, gradients)
+        for leaf in jax.tree.leaves(ours):
+            totals = np.abs(np.asarray(leaf)).reshape(4, -1).sum(1)
+            assert np.all(totals <= 0.5 + 1e-6)
+        ours = scan(make(0.3, 0.1, {"a": groups, "b": None}), params, gradients)["a"]
+        dead = np.asarray(ours[-1]) == 0
+        assert np.all(dead.any(axis=1) == dead.all(axis=1)) and dead.any()
+    with pytest.raises(ValueError, match="delta must be > 0 with Simplex"):
+        js.transforms.adagrad_fobos(0.1, regularizer=js.regularizers.Simplex(1.0))

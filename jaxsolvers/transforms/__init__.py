@@ -1,9 +1,10 @@
 """The solvers as optax transformations.
 
 Each is a ``GradientTransformationExtraArgs`` over any pytree of real floating arrays; every leaf
-is one weight vector, run by the solver of that name. Its updates are the new weights minus the
-params, so it stands LAST in a chain: what scales updates would scale exact zeros away. What comes
-before it (clipping, ``optax.add_decayed_weights``) acts on the gradients.
+is one weight vector, run by the solver of that name, and a norm or a ball is that of a leaf. The
+updates are the new weights minus the params, so it stands LAST in a chain: what scales updates
+would scale exact zeros away. What comes before it (clipping, ``optax.add_decayed_weights``) acts
+on the gradients.
 
 What reproduces the updates of other packages, exactly but for rounding, with ``G0`` for
 ``initial_accumulator`` and ``net = js.regularizers.ElasticNet(l1, l2)``:
