@@ -17,11 +17,11 @@ from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
 
 if TYPE_CHECKING:
-    from jaxsolvers import data
+    from jaxsolvers import data, theory, transforms
 
 __version__ = "0.1.0"
 
-_LAZY = ("data",)  # loaded when first used: they may need an extra
+_LAZY = ("data", "theory", "transforms")  # loaded when first used
 
 __all__ = [
     "FOBOS",
@@ -43,6 +43,8 @@ __all__ = [
     "losses",
     "metrics",
     "regularizers",
+    "theory",
+    "transforms",
 ]
 
 

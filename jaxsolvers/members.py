@@ -315,16 +315,24 @@ class Member:
                 if not (spec.optional and value is None) and not (whole and not _out(spec, value)):
                     raise ValueError(f"{prefix}{name} must be {spec.accepted()}, got {value!r}")
             elif spec.kind == "schedule":
-                # Rounds count from 1, but a warm-up may well start with a rate of 0.
-                _check_number(
-                    f"{prefix}{name}(1)", dataclasses.replace(spec, above=None, minimum=0), value(1)
-                )
+                _check_schedule(prefix + name, spec, value)
             elif not isinstance(value, jax.core.Tracer):
                 _check_number(prefix + name, spec, value)
 
 
 def _out(spec: Spec, value: Any) -> bool:
     return bool(spec.violated(np.asarray(value, np.float64)).any())
+
+
+def _check_schedule(name: str, spec: Spec, schedule: Any) -> None:
+    first = schedule(jnp.ones((), jnp.int32))  # as the solvers call it
+    if isinstance(first, jax.core.Tracer):
+        return
+    if np.shape(first) != ():
+        raise ValueError(f"{name}(1) must be a single number, got shape {np.shape(first)}")
+    # A warm-up may well start with a rate of 0.
+    accepted = dataclasses.replace(spec, above=None, minimum=0, schedule=False)
+    _check_number(f"{name}(1)", accepted, first)
 
 
 def _check_number(name: str, spec: Spec, value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def fit_one_vs_rest(
     sample_weight: Any = None,
     intercept: str | None = None,
     state: TrainState | None = None,
+    record: Sequence[str] = (),
     block_size: int | None = None,
     mesh: Mesh | None = None,
     progress: bool = False,
@@ -69,7 +71,7 @@ def fit_one_vs_rest(
         AdaGradFOBOS with a penalty on sparse rows.
       chunk_size: rankers trained at a time, to bound memory; rounded up to whole tiles. The
         result then lies on the host. All at once by default.
-      epochs, batch_size, order, key, sample_weight, intercept, state, block_size, mesh,
+      epochs, batch_size, order, key, sample_weight, intercept, state, record, block_size, mesh,
         progress: as in ``js.fit``.
 
     Returns:
@@ -100,6 +102,7 @@ def fit_one_vs_rest(
         positive_weight=positive_weight,
         negatives=negatives,
         state=state,
+        record=record,
         block_size=block_size,
         chunk_size=chunk_size,
         mesh=mesh,
@@ -126,6 +129,8 @@ def fit_one_vs_rest(
     coef, intercepts, after, history = train(solver, examples, targets, options)
     if targets.together:
         coef, intercepts = coef[0], intercepts[0]
+        own = {name: v[:, 0] for name, v in history.items() if v.ndim == 2 and v.shape[1] == 1}
+        history = history | own
     return Fit(LinearModel(coef, intercepts, labels.classes, labels.output), after, history)
 
 

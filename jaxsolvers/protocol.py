@@ -158,7 +158,7 @@ class JointLoss(Loss):
 class Regularizer(Member):
     """A convex function phi of the weights, with domain X, met through :meth:`solve`."""
 
-    separable: ClassVar[bool] = False  # phi is a sum over coordinates
+    separable: ClassVar[bool] = False  # phi is a sum over features
     lazy: ClassVar[bool] = False  # separable, and ``owed`` has a closed form
     debt: ClassVar[Debt] = "steps"  # what a coordinate that a round leaves out owes
     couples: ClassVar[bool] = False  # phi couples rankers
@@ -235,6 +235,18 @@ class Solver(Member):
         """The part of the objective that does not see the data, a scalar."""
         raise NotImplementedError
 
+    def theory(self, state: State, largest_norm: Number | None = None) -> dict[str, Array]:
+        """What the papers guarantee of a run, by name, as far as its state tells.
+
+        Args:
+          state: the state after any number of rounds.
+          largest_norm: max_i ||x_i||_2, where it is known.
+
+        Returns:
+          () arrays, always under the same names; empty where nothing can be told.
+        """
+        return {}
+
     def rounds(self, weight: Array) -> Array:
         """How far the papers' counter t moves in a round with these row weights, int32."""
         return jnp.any(weight > 0).astype(jnp.int32)
@@ -243,12 +255,20 @@ class Solver(Member):
         """Whether a round may multiply all coordinates, those the rows do not touch as well."""
         return False
 
+    def dues(self, state: State, rounds: Array) -> Array:
+        """What the next ``rounds`` rounds (), made as one, leave every coordinate owing, ().
+
+        It is their number here. With debt "sum" it may be any amount that adds up and is the same
+        for all rankers, of a state with any number of them, such as a sum of step sizes.
+        """
+        return rounds
+
     def age(self, state: State, gap: Array, step: Array) -> State:
         """The state of coordinates that were left out, brought up to date.
 
         Args:
           state: its "feature" fields hold any of the coordinates, (m,).
-          gap: (m,) int32, how far the counter t moved without each.
+          gap: (m,) the :meth:`dues` of the rounds made without each.
           step: () int32, how far t moved per round; with debt "sum" the rounds may differ.
         """
         return state

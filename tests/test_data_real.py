@@ -43,6 +43,19 @@ def test_one_pass_over_mnist_in_file_order_reaches_its_accuracy():
 
 @pytest.mark.data
 @pytest.mark.skipif(DATA is None, reason="the data folder is absent")
+def test_one_pass_of_the_joint_hinge_over_mnist_reaches_its_accuracy():
+    assert DATA is not None
+    X, y = mnist(DATA / "mnist", "train")
+    held_X, held_y = mnist(DATA / "mnist", "t10k")
+    solver = js.AdaGradFOBOS(0.03, loss=js.losses.MulticlassHinge())
+    fit = js.fit(solver, X, y, order="cyclic")
+    accuracy = 1 - float(js.metrics.error_rate(held_y, fit.model.predict(held_X)))
+    print(f"MNIST, one pass, AdaGradFOBOS(0.03), joint MulticlassHinge: {accuracy:.4f}")
+    assert accuracy >= 0.918
+
+
+@pytest.mark.data
+@pytest.mark.skipif(DATA is None, reason="the data folder is absent")
 def test_three_passes_over_rcv1_rank_its_topics_nearly_as_well_as_linear_svc():
     data = real_sets.with_positives(real_sets.load("rcv1_topics_27k"))
     assert data.y.shape[1] == 102

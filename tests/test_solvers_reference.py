@@ -20,7 +20,7 @@ import pytest
 from references import averages
 from references import losses as reference_losses
 from references.adagrad import adagrad
-from references.adagrad_full import adagrad_full
+from references.adagrad_blocks import adagrad_full
 from references.pegasos import pegasos
 from references.proximal import proximal
 from tolerances import assert_close
@@ -68,6 +68,13 @@ def stream(loss: Any, k: int, seed: int) -> Data:
 Fields = dict[str, list[Any]]
 
 
+def first(solver: Any) -> np.ndarray:
+    """w_1: 0, or where a domain without 0 starts."""
+    regularizer = getattr(solver, "regularizer", None)
+    start = None if regularizer is None else regularizer.start((D,), FLOAT)
+    return np.zeros(D) if start is None else np.asarray(start, float)
+
+
 def reference_pegasos(solver: js.Pegasos, data: Data) -> tuple[Any, Fields]:
     name, parameter = members.reference_loss(solver.loss)
     run = pegasos(
@@ -89,7 +96,7 @@ def reference_adagrad(form: str, solver: Any, data: Data) -> tuple[Any, Fields]:
         data.X, data.y, data.batches, form=form, learning_rate=eta, delta=float(solver.delta),
         initial_accumulator=float(solver.initial_accumulator), loss=name, parameter=parameter,
         regularizer=regularizer, strengths=strengths, accumulate=solver.accumulate,
-        weights=data.weight,
+        weights=data.weight, centre=first(solver),
     )  # fmt: skip
     fields: Fields = {"t": run.t, "accumulator": run.accumulator}
     if form == "rda":
@@ -108,6 +115,7 @@ def reference_adagrad_full(form: str, solver: Any, data: Data) -> tuple[Any, Fie
         loss=name, parameter=parameter, regularizer=regularizer, strengths=strengths,
         accumulate=solver.accumulate, weights=data.weight, block_size=solver.block_size,
         refresh=solver.refresh, tolerance=rank_tolerance(FLOAT, solver.block_size),
+        centre=first(solver),
     )  # fmt: skip
     own = {"gradient_sum": run.rated_sum} if form == "rda" else {"current": run.w}
     return run, {"t": run.t, **own}
@@ -119,7 +127,7 @@ def reference_proximal(form: str, solver: Any, data: Data) -> tuple[Any, Fields]
     run = proximal(
         data.X, data.y, data.batches, form=form, learning_rate=float(solver.learning_rate),
         loss=name, parameter=parameter, regularizer=regularizer, strengths=strengths,
-        weights=data.weight,
+        weights=data.weight, centre=first(solver),
     )  # fmt: skip
     own = {"gradient_sum": run.rated_sum} if form == "rda" else {"current": run.w}
     return run, {"t": run.t, **own}
@@ -138,7 +146,7 @@ REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
 
 def reference_averaged(solver: js.Averaged, run: Any) -> tuple[list[np.ndarray], Fields]:
     start = int(solver.start)
-    args = (np.zeros(D), run.w, run.t)
+    args = (first(solver.solver), run.w, run.t)
     if solver.kind == "uniform":
         mean = averages.uniform_average(*args, start=start)
     else:
@@ -163,7 +171,7 @@ def clear(run: Any, solver: Solver, data: Data) -> bool:
     kinks = [0.0, 1.0] if "hinge" in name else [0.0] if solver.loss.classification else []
     # Of residuals. Huber's slope is continuous: it does not jump where the parabola ends.
     jumps = {"absolute": [0.0], "epsilon_insensitive": [-(parameter or 0.0), parameter or 0.0]}
-    before = [np.zeros(D), *run.w[:-1]]
+    before = [first(solver), *run.w[:-1]]
     if getattr(run, "doubt", 9) < 1:
         return False  # an eigenvalue near where it would count as rounding
     for w, batch in zip(before, data.batches, strict=True):

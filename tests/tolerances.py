@@ -37,7 +37,8 @@ def assert_close(
     """Two pytrees of arrays agree: floats within the law's tolerance, all else exactly.
 
     The dtype of ``actual`` sets the tolerance; ``scale`` is max |expected| of each leaf unless
-    it is given.
+    it is given. What a compensated sum has lost is rounding itself: its scale is the sum's, of
+    order 1.
     """
     assert jax.tree.structure(actual) == jax.tree.structure(expected), name
     for (path, ours), theirs in zip(

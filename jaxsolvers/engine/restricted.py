@@ -39,8 +39,8 @@ class Tile(NamedTuple):
     state: State
     alive: Array  # (T,)
     factor: Array | None  # (T,) what "feature" fields are to be multiplied by
-    last: Array | None  # (columns,) int32, the clock when each column was up to date
-    clock: Array  # () int32, how far the counter t moved in this program
+    last: Array | None  # (columns,) the clock when each column was up to date
+    clock: Array | None  # () what each column would owe by now in this program, ``Solver.dues``
 
 
 class Form(NamedTuple):
@@ -79,12 +79,14 @@ def one_ranker(solver: Solver) -> Solver:
 def enter(solver: Solver, state: State, alive: Array, form: Form, n_columns: int) -> Tile:
     """A tile's state as it is trained here."""
     scales = one_ranker(solver).scales(form.one)
+    dues = jax.eval_shape(solver.dues, state, jax.ShapeDtypeStruct((), jnp.int32))
+    owes = solver.debt != "none"
     return Tile(
         state=_features_first(state, form),
         alive=alive,
         factor=jnp.ones(alive.shape, _dtype(form)) if scales else None,
-        last=None if solver.debt == "none" else jnp.zeros(n_columns, jnp.int32),
-        clock=jnp.zeros((), jnp.int32),
+        last=jnp.zeros(n_columns, dues.dtype) if owes else None,
+        clock=jnp.zeros((), dues.dtype) if owes else None,
     )
 
 
@@ -93,7 +95,7 @@ def leave(solver: Solver, tile: Tile, form: Form, step: Array) -> tuple[State, A
     state = tile.state
     if tile.factor is not None:
         state = _scaled(state, tile.factor, form)
-    if tile.last is not None:
+    if tile.last is not None and tile.clock is not None:
         gap = tile.clock - tile.last
         state = _over_rankers(solver, form, _age)(solver, state, gap, step)
     state = _over_rankers(solver, form, _recomputed)(solver, state)
@@ -130,12 +132,11 @@ def rounds(
     part = jax.tree.map(
         lambda leaf, wide: restrict(leaf, columns) if wide else leaf, tile.state, form.features
     )
-    last = tile.last
-    clock = tile.clock + jnp.sum(
-        jax.vmap(solver.rounds)(block.weight.reshape(-1, batch_size)), dtype=jnp.int32
-    )
-    if last is not None:
-        gap = tile.clock - restrict(last, columns)
+    last, clock = tile.last, tile.clock
+    if last is not None and clock is not None:
+        assert len(block.weight) == batch_size  # blocks of several rounds leave no debts
+        gap = clock - restrict(last, columns)
+        clock = clock + solver.dues(tile.state, solver.rounds(block.weight))
         part = _over_rankers(own, form, _age)(own, part, gap, per_round)
         last = merge(last, columns, jnp.broadcast_to(clock, columns.shape))
     factor = tile.factor

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +21,7 @@ from jaxsolvers.engine.progress import Progress
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
-from jaxsolvers.engine.tile import Group, advance
+from jaxsolvers.engine.tile import Group, advance, tile_theory
 from jaxsolvers.models import LinearModel
 from jaxsolvers.protocol import Info, Regularizer, Solver
 
@@ -34,7 +35,7 @@ class Fit(NamedTuple):
       history: per epoch, (epochs,) or (epochs, K): ``progressive_loss`` (mean loss of each row
         before its round, weighted), ``mistakes`` and ``violations`` (counts of rows),
         ``seconds`` (epochs,). With many rankers also ``positives``, the number of rows that have
-        the ranker's label and a weight above 0.
+        the ranker's label and a weight above 0; and what ``record`` asks for.
     """
 
     model: LinearModel
@@ -54,6 +55,7 @@ def fit(
     sample_weight: Any = None,
     intercept: str | None = None,
     state: TrainState | None = None,
+    record: Sequence[str] = (),
     block_size: int | None = None,
     mesh: Mesh | None = None,
     progress: bool = False,
@@ -79,6 +81,9 @@ def fit(
       intercept: "none" (default) or "column": a constant 1 beside the features. First-order
         solvers leave it unregularized, Pegasos regularizes it.
       state: ``Fit.state`` of an earlier call: ``epochs`` more with its settings.
+      record: names of what else goes into the history at the end of every epoch. "theory": what
+        ``js.theory.of_state`` tells of the solver's state, for AdaGrad "gamma" and in the dual
+        averaging form "regret_bound" (NaN for a lost ranker).
       block_size: rows handled together; a speed setting, the default suits most.
       mesh: a ``jax.sharding.Mesh`` with an axis "rankers".
       progress: whether to show a progress bar (tqdm).
@@ -107,6 +112,7 @@ def fit(
         sample_weight=sample_weight,
         intercept=intercept,
         state=state,
+        record=record,
         block_size=block_size,
         mesh=mesh,
         progress=progress,
@@ -204,6 +210,7 @@ def _train_chunk(
     ]
     sizes = [group.size for group in groups]
     epochs: list[_Totals] = []
+    told: list[dict[str, np.ndarray]] = []
     waiting: tuple[_Totals, list[Info]] | None = None
     began = time.perf_counter()
     for epoch in job.epochs:
@@ -223,16 +230,29 @@ def _train_chunk(
                 waiting[0].add(waiting[1])
             waiting = totals, infos
             bar.advance(count * (stop - start))
+        told.append(_theory(job, groups) if "theory" in job.record else {})
         if not all(past.alive.any() for past in epochs) and stop - start == len(job.live):
             break  # every ranker is lost: train reports it
     if waiting is not None:
         waiting[0].add(waiting[1])
     ends = [began, *(past.ended for past in epochs)]
     rows = [
-        past.history(end - start)
-        for past, (start, end) in zip(epochs, itertools.pairwise(ends), strict=True)
+        past.history(end - start) | more
+        for past, more, (start, end) in zip(epochs, told, itertools.pairwise(ends), strict=True)
     ]
     return groups, {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def _theory(job: Job, groups: list[Group]) -> dict[str, np.ndarray]:
+    """What the states of a chunk's rankers tell, without the dummies."""
+    parts = [tile_theory(group.solver, group.lanes, plan=job.plan) for group in groups]
+    return {
+        name: np.concatenate(
+            [np.asarray(part[name], np.float64)[: group.size]
+             for part, group in zip(parts, groups, strict=True)]
+        )
+        for name in parts[0]
+    }  # fmt: skip
 
 
 class _Totals:

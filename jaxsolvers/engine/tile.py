@@ -239,6 +239,21 @@ def tile_weights(solver: Solver, state: State, *, plan: Plan) -> Array:
     return _per_device(plan, tile, (_specs(solver), split), split)(solver, state)
 
 
+@partial(jax.jit, static_argnames="plan")
+def tile_theory(solver: Solver, lanes: Lanes, *, plan: Plan) -> dict[str, Array]:
+    """What the rankers' states tell (``Solver.theory``), fields (T,); NaN for lost rankers."""
+
+    def tile(solver: Solver, lanes: Lanes) -> dict[str, Array]:
+        def one(solver: Solver, state: State, alive: Array) -> dict[str, Array]:
+            told = solver.theory(state)
+            return {name: jnp.where(alive, value, jnp.nan) for name, value in told.items()}
+
+        return jax.vmap(one, in_axes=(solver.ranker_axes(), 0, 0))(solver, *lanes)
+
+    split = PartitionSpec(AXIS)
+    return _per_device(plan, tile, (_specs(solver), split), split)(solver, lanes)
+
+
 def _specs(solver: Solver) -> Solver:
     split, whole = PartitionSpec(AXIS), PartitionSpec()
     return solver.map_numbers(lambda leaf: whole if leaf.shared else split)

@@ -32,10 +32,26 @@ def absolute(weights: Array) -> Array:
     return weights * jnp.sign(weights)
 
 
+@jax.custom_jvp
+def quotient(numerator: Array, denominator: Array) -> Array:
+    """Numerator / denominator, whose derivative never squares the denominator.
+
+    The square of a metric of 1e-20 leaves float32, and 0 times the infinity it leaves is NaN.
+    """
+    return numerator / denominator
+
+
+@quotient.defjvp
+def _quotient_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    numerator, denominator = primals
+    answer = quotient(numerator, denominator)
+    return answer, (tangents[0] - answer * tangents[1]) / denominator
+
+
 def divide(numerator: Array, denominator: Array) -> Array:
     """Numerator / denominator, 0 where the denominator is 0; derivatives stay finite too."""
     alive = denominator > 0
-    return jnp.where(alive, numerator / jnp.where(alive, denominator, 1), 0)
+    return jnp.where(alive, quotient(numerator, jnp.where(alive, denominator, 1)), 0)
 
 
 def _quotient(numerator: Array, denominator: Array) -> Array:
@@ -194,6 +210,9 @@ class Box(Separable):
     def solve(self, linear: Array, metric: Array, tau: Number) -> Array:
         inside = jnp.clip(divide(linear, metric), self.lower, self.upper)
         return jnp.where((metric == 0) & (linear == 0), 0, inside)
+
+    def prox(self, z: Array, metric: Array, tau: Number) -> Array:
+        return jnp.clip(z, self.lower, self.upper)  # a point inside keeps its bits
 
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)

@@ -13,6 +13,7 @@ from jaxsolvers.protocol import Debt, Entry, Loss, Problem, Regularizer, keep_wh
 from jaxsolvers.regularizers.separable import NoRegularizer
 from jaxsolvers.solvers.compensated import added
 from jaxsolvers.solvers.first_order import FirstOrder, feature_axes
+from jaxsolvers.solvers.guarantees import gamma, regret_bound_rda
 
 __all__ = ["AdaGradFOBOS", "AdaGradRDA"]
 
@@ -93,6 +94,29 @@ class _AdaGrad(FirstOrder):
             return Lost()
         return Lost(**{name: jnp.zeros(problem.shape, dtype) for name in names})
 
+    def spread(self, state: Any, initial: Number) -> dict[str, Array]:
+        """What the regret bounds are written in, as far as it came after ``initial``."""
+        return {"gamma": gamma(state.accumulator, initial)}
+
+    def theory(self, state: Any, largest_norm: Number | None = None) -> dict[str, Array]:
+        return self.spread(state, self.initial_accumulator)
+
+    def regret_bound(self, state: Any) -> dict[str, Array]:
+        """The bound of the dual averaging form, with the weights as the comparator."""
+        if self.scheduled:
+            return {}  # the theorem has one rate
+        weights = self.weights(state)
+        start = jnp.zeros_like(weights) if state.centre is None else state.centre
+        bound = regret_bound_rda(
+            weights,
+            start=start,
+            learning_rate=self.learning_rate,
+            delta=self.delta,
+            penalty_at_start=self.penalty(start),
+            **self.spread(state, 0.0),  # with the initial accumulator, as H has it
+        )
+        return {"regret_bound": bound}
+
 
 @member
 class AdaGradRDA(_AdaGrad):
@@ -167,6 +191,9 @@ class AdaGradRDA(_AdaGrad):
         moved = self.regularizer.solve(metric * state.centre - state.gradient_sum, metric, tau)
         return jnp.where(metric > 0, moved, state.centre)  # no history: the centre
 
+    def theory(self, state: Any, largest_norm: Number | None = None) -> dict[str, Array]:
+        return super().theory(state, largest_norm) | self.regret_bound(state)
+
 
 @member
 class AdaGradFOBOS(_AdaGrad):
@@ -206,8 +233,8 @@ class AdaGradFOBOS(_AdaGrad):
 
     @property
     def lazy(self) -> bool:  # type: ignore[override]
-        # What rounds of unequal rates leave undone is not known from their number.
-        return super().lazy and (self.debt == "none" or not self.scheduled)
+        # Proxes of unequal rates in a row have a closed form only where they add up.
+        return super().lazy and (self.debt != "steps" or not self.scheduled)
 
     @property
     def debt(self) -> Debt:  # type: ignore[override]
@@ -241,11 +268,20 @@ class AdaGradFOBOS(_AdaGrad):
         after = AdaGradFOBOSState(t, current, accumulator, Lost(accumulator=lost))
         return keep_where(jnp.asarray(rounds) > 0, after, state)
 
+    def dues(self, state: AdaGradFOBOSState, rounds: Array) -> Array:
+        if not self.scheduled:
+            return rounds
+        eta = self.rate(jnp.max(state.t) + rounds, state.current.dtype)  # lost rankers lag behind
+        return eta * rounds.astype(eta.dtype)
+
     def age(self, state: AdaGradFOBOSState, gap: Array, step: Array) -> AdaGradFOBOSState:
         metric = self.metric(state.accumulator)
-        tau = self.rate(state.t, metric.dtype) * step.astype(metric.dtype)
-        count = gap.astype(metric.dtype) / step.astype(metric.dtype)
-        count = jnp.broadcast_to(count, metric.shape)  # of every class, where they are together
+        # Of every class, where they are trained together.
+        count = jnp.broadcast_to(gap.astype(metric.dtype), metric.shape)
+        tau = jnp.ones((), metric.dtype)  # with a schedule the gap is the sum of tau
+        if not self.scheduled:
+            size = step.astype(metric.dtype)
+            tau, count = self.rate(state.t, metric.dtype) * size, count / size
         caught_up = self.regularizer.owed(state.current, metric, tau, count)
         return state._replace(current=jnp.where(metric > 0, caught_up, state.current))
 

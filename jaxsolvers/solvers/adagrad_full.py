@@ -13,6 +13,7 @@ from jaxsolvers.regularizers.full_metric import FullMetric, solve_full
 from jaxsolvers.solvers.adagrad import Lost, _AdaGrad
 from jaxsolvers.solvers.compensated import added
 from jaxsolvers.solvers.first_order import feature_axes
+from jaxsolvers.solvers.guarantees import trace_root
 from jaxsolvers.solvers.matrix_root import renewed
 
 __all__ = ["FullAdaGradFOBOS", "FullAdaGradRDA"]
@@ -84,6 +85,9 @@ class _FullAdaGrad(_AdaGrad):
 
     def squares(self, x: Any, coefficient: Array) -> Array:
         return x.pull_back_outer(coefficient, self.width(x.n_features))
+
+    def spread(self, state: Any, initial: Number) -> dict[str, Array]:
+        return {"trace": trace_root(state.accumulator, initial)}
 
     def started(self, problem: Problem, dtype: Any) -> dict[str, Any]:
         """The fields that both states have, before round 1."""
@@ -207,6 +211,13 @@ class FullAdaGradRDA(_FullAdaGrad):
 
     def weights(self, state: FullAdaGradRDAState) -> Array:
         return state.current
+
+    def theory(
+        self, state: FullAdaGradRDAState, largest_norm: Number | None = None
+    ) -> dict[str, Array]:
+        told = super().theory(state, largest_norm)
+        # The theorem's metric holds the round's own gradient.
+        return told | self.regret_bound(state) if self.refresh == 1 else told
 
 
 @member

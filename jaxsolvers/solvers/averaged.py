@@ -122,6 +122,9 @@ class Averaged(Solver):
     def penalty(self, weights: Array) -> Array:
         return self.solver.penalty(weights)
 
+    def theory(self, state: AveragedState, largest_norm: Number | None = None) -> dict[str, Array]:
+        return self.solver.theory(state.inner, largest_norm)
+
     def rounds(self, weight: Array) -> Array:
         return self.solver.rounds(weight)
 

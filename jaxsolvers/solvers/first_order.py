@@ -37,7 +37,9 @@ class FirstOrder(Solver):
 
     @property
     def lazy(self) -> bool:  # type: ignore[override]
-        return self.regularizer.separable and self.regularizer.lazy
+        # Without debts nothing is owed: each feature's weights follow from its own sums.
+        settled = self.debt == "none" or self.regularizer.lazy
+        return self.regularizer.separable and settled
 
     @property
     def scheduled(self) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsolvers.losses import Hinge
 from jaxsolvers.members import Array, Number, choice, member, number, part
 from jaxsolvers.protocol import Loss, Problem
-from jaxsolvers.solvers.linear_step import LinearStep
+from jaxsolvers.solvers.guarantees import pegasos_bound
+from jaxsolvers.solvers.linear_step import LinearStep, LinearStepState
 
 __all__ = ["Pegasos"]
 
@@ -62,8 +65,10 @@ class Pegasos(LinearStep):
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)
         if self.project and self.loss.classification:
-            at_zero, _ = self.loss.value_and_slope(jnp.zeros(1), jnp.ones(1))
-            if jnp.ndim(at_zero) == 1 and at_zero[0] == 0:
+            with jax.ensure_compile_time_eval():  # a number also while something else is traced
+                at_zero, _ = self.loss.value_and_slope(jnp.zeros(1), jnp.ones(1))
+            known = not isinstance(at_zero, jax.core.Tracer)
+            if known and jnp.ndim(at_zero) == 1 and np.asarray(at_zero)[0] == 0:
                 raise ValueError(
                     f"{prefix}project must be False for {type(self.loss).__name__}: its loss "
                     "at 0 is 0, which bounds no ball around the optimum"
@@ -98,3 +103,13 @@ class Pegasos(LinearStep):
 
     def penalty(self, weights: Array) -> Array:
         return self.lam / 2 * jnp.sum(weights * weights)
+
+    def theory(
+        self, state: LinearStepState, largest_norm: Number | None = None
+    ) -> dict[str, Array]:
+        if largest_norm is None or not isinstance(self.loss, Hinge):
+            return {}
+        at_zero = state.scalars.loss_at_zero
+        ball = None if at_zero is None else jnp.sqrt(at_zero / self.lam)
+        bound = pegasos_bound(state.scalars.t, lam=self.lam, largest_norm=largest_norm, ball=ball)
+        return {"bound": bound}

@@ -18,8 +18,7 @@ from tolerances import assert_bitwise, assert_close
 
 import jaxsolvers as js
 from jaxsolvers.engine import restricted, row_slabs, tile
-from jaxsolvers.members import member
-from jaxsolvers.protocol import Problem, Regularizer, Solver
+from jaxsolvers.protocol import Problem, Solver
 
 N, D, K = 70, 24, 20
 every_solver = members.every_solver(
@@ -28,7 +27,8 @@ every_solver = members.every_solver(
         for form in (js.AdaGradRDA, js.AdaGradFOBOS)
         for regularizer in members.regularizers()
         if regularizer.separable
-    )
+    ),
+    where=members.separable,
 )
 
 
@@ -109,7 +109,8 @@ def test_fuzzed_rows_in_many_small_slabs_of_several_levels(
     monkeypatch.setattr(row_slabs, "SLAB_ENTRIES", 64)
     monkeypatch.setattr(row_slabs, "LOOP_COST", 0.0)
     X, labels, weight = problem(3 + seed)
-    for solver in (js.Pegasos(0.1, project=True), MIRROR):
+    for solver in (js.Pegasos(0.1, project=True), MIRROR, *UNEQUAL[seed % 2 :: 2]):
+        assert solver.lazy
         for block in (None, 8):
             settings = {"sample_weight": weight, "intercept": intercept, "block_size": block}
             whole = {**settings, "block_size": None}
@@ -118,6 +119,11 @@ def test_fuzzed_rows_in_many_small_slabs_of_several_levels(
             )
 
 
+# Rounds of unequal step sizes.
+UNEQUAL = [
+    js.FOBOS(0.3, regularizer=js.regularizers.L1(0.01)),
+    js.AdaGradFOBOS(lambda t: 0.5 / (1 + t / 10), regularizer=js.regularizers.L1(0.01)),
+]
 MIRROR = js.AdaGradFOBOS(0.3, 0.01, regularizer=js.regularizers.ElasticNet(0.01, 0.2))
 
 
@@ -309,18 +315,12 @@ def test_a_run_goes_from_dense_rows_to_sparse_ones() -> None:
 
 
 # ---- refusals ------------------------------------------------------------------------------------
-class Coupled(Regularizer):
-    """A norm, as far as this test goes."""
-
-
-def test_a_regularizer_that_couples_coordinates_names_the_dense_way() -> None:
+@members.each([r for r in members.regularizers() if not r.separable], "regularizer")
+def test_a_regularizer_that_couples_coordinates_names_the_dense_way(regularizer: Any) -> None:
     X, labels, _ = problem()
-    with pytest.raises(ValueError, match=r"regularizer Coupled .* X\.toarray\(\)"):
-        js.fit_one_vs_rest(js.AdaGradRDA(0.1, regularizer=register(Coupled)()), X, labels)
-
-
-def register(cls: type) -> Any:
-    return member(cls)
+    name = type(regularizer).__name__
+    with pytest.raises(ValueError, match=rf"regularizer {name} .* X\.toarray\(\)"):
+        js.fit_one_vs_rest(js.AdaGradRDA(0.1, 1.0, regularizer=regularizer), X, labels)
 
 
 # ---- owed proxes ---------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ with prox(z; H, tau) = argmin 1/2 sum H (x - z)^2 + tau phi(x). A coordinate wit
 history and is left out: it stays at its value (mirror) or at its centre x_1 (rda).
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -82,19 +81,19 @@ def step(
     rate_sum = state.rate_sum + eta * rounds
     accumulator = state.accumulator + (gradient * gradient if square is None else square)
 
-    d = len(state.w)
-    w = np.zeros(d)
-    for j in range(d):
-        own = regularizers.coordinate(strengths or {}, j, d)
-        h = delta + math.sqrt(accumulator[j])
-        if form == "rda":
-            x, push, tau = state.centre[j], rated_sum[j], rate_sum
-        else:
-            x, push, tau = state.w[j], eta * gradient[j], eta * rounds
-        if h == 0.0:
-            w[j] = x
-        else:
-            w[j] = regularizers.prox_coordinate(regularizer, x - push / h, h, tau, **own)
+    h = delta + np.sqrt(accumulator)
+    if form == "rda":
+        x, push, tau = state.centre, rated_sum, rate_sum
+    else:
+        x, push, tau = state.w, eta * gradient, eta * rounds
+    live = h > 0.0  # the others are out of the problem
+    own = {
+        key: np.asarray(given)[live] if np.ndim(given) else given
+        for key, given in (strengths or {}).items()
+    }
+    w = x.copy()
+    z = x[live] - push[live] / h[live]
+    w[live] = regularizers.prox(regularizer, z, h[live], tau, **own)
     return replace(
         state,
         w=w,

@@ -1,5 +1,6 @@
-"""Separable regularizers phi and their proximal operators in a diagonal metric: Duchi, Hazan,
-Singer, JMLR 12 (2011), section 5, and Duchi, Singer, *FOBOS*, JMLR 10 (2009).
+"""Regularizers phi and their proximal operators in a diagonal metric: Duchi, Hazan, Singer, JMLR
+12 (2011), section 5, and Duchi, Singer, *FOBOS*, JMLR 10 (2009). Separable ones are written here,
+coordinate by coordinate; the others in `regularizers_coupled`.
 
 | name           | phi(x) per coordinate          | strengths    |
 | -------------- | ------------------------------ | ------------ |
@@ -9,6 +10,7 @@ Singer, JMLR 12 (2011), section 5, and Duchi, Singer, *FOBOS*, JMLR 10 (2009).
 | elastic_net    | l1 |x| + l2 x^2 / 2            | l1, l2       |
 | box            | 0 in [lower, upper], else inf  | lower, upper |
 | nonnegative    | 0 for x >= 0, else inf         |              |
+| l_inf_ball     | 0 for |x| <= radius, else inf  | radius       |
 
 Each strength is a number or one number per coordinate (d,).
 """
@@ -18,7 +20,10 @@ from typing import TypeVar
 
 import numpy as np
 
-NAMES = ("none", "l1", "squared_l2", "elastic_net", "box", "nonnegative")
+from . import regularizers_coupled as coupled
+
+SEPARABLE = ("none", "l1", "squared_l2", "elastic_net", "box", "nonnegative", "l_inf_ball")
+NAMES = SEPARABLE + coupled.NAMES
 
 Number = TypeVar("Number", float, Decimal)
 Strength = float | np.ndarray
@@ -26,6 +31,8 @@ Strength = float | np.ndarray
 
 def value(name: str, w: np.ndarray, **strengths: Strength) -> float:
     """phi(w) for w (d,); infinite outside the domain."""
+    if name in coupled.NAMES:
+        return coupled.value(name, w, **strengths)
     total = 0.0
     for j in range(len(w)):
         total += penalty(name, float(w[j]), **coordinate(strengths, j, len(w)))
@@ -34,6 +41,8 @@ def value(name: str, w: np.ndarray, **strengths: Strength) -> float:
 
 def prox(name: str, z: np.ndarray, h: np.ndarray, tau: float, **strengths: Strength) -> np.ndarray:
     """argmin_x 1/2 sum h (x - z)^2 + tau phi(x) for z (d,) and a metric h > 0, (d,)."""
+    if name in coupled.NAMES:
+        return coupled.prox(name, z, h, tau, **strengths)
     x = np.zeros(len(z))
     for j in range(len(z)):
         own = coordinate(strengths, j, len(z))
@@ -45,6 +54,8 @@ def prox_by_search(
     name: str, z: np.ndarray, h: np.ndarray, tau: float, **strengths: Strength
 ) -> np.ndarray:
     """The same minimiser as `prox`, found by ternary search on the objective alone."""
+    if name in coupled.NAMES:
+        return coupled.prox_by_search(name, z, h, tau, **strengths)
     x = np.zeros(len(z))
     for j in range(len(z)):
         own = coordinate(strengths, j, len(z))
@@ -74,7 +85,9 @@ def penalty(name: str, x: Number, **strengths: Number) -> Number:
             return zero if inside else type(x)("inf")
         case "nonnegative":
             return zero if x >= 0 else type(x)("inf")
-    raise ValueError(f"unknown regularizer {name!r}; known: {NAMES}")
+        case "l_inf_ball":
+            return zero if abs(x) <= strengths["radius"] else type(x)("inf")
+    raise ValueError(f"unknown regularizer {name!r}; known: {SEPARABLE}")
 
 
 def prox_coordinate(name: str, z: float, h: float, tau: float, **strengths: float) -> float:
@@ -94,7 +107,9 @@ def prox_coordinate(name: str, z: float, h: float, tau: float, **strengths: floa
             return max(strengths["lower"], min(strengths["upper"], z))
         case "nonnegative":
             return max(0.0, z)
-    raise ValueError(f"unknown regularizer {name!r}; known: {NAMES}")
+        case "l_inf_ball":
+            return max(-strengths["radius"], min(strengths["radius"], z))
+    raise ValueError(f"unknown regularizer {name!r}; known: {SEPARABLE}")
 
 
 def soft(z: float, threshold: float) -> float:
@@ -117,6 +132,8 @@ def search_coordinate(name: str, z: float, h: float, tau: float, **strengths: fl
         lower = 0.0
     if name == "box":
         lower, upper = strengths["lower"], strengths["upper"]
+    if name == "l_inf_ball":
+        lower, upper = -strengths["radius"], strengths["radius"]
     marks = [z, 0.0] + [bound for bound in (lower, upper) if np.isfinite(bound)]
     left, right = Decimal(max(min(marks), lower)), Decimal(min(max(marks), upper))
     exact = {key: Decimal(given) for key, given in strengths.items()}
