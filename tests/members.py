@@ -109,17 +109,25 @@ def with_numbers(cls: type, **fixed: Any) -> Any:
 
 
 def other_numbers(member: Any) -> Any:
-    """The member with another valid value for each number: its default where that is new."""
+    """The member with another valid value for each number: its default where that is new.
+
+    Where its checks refuse the defaults together (a Simplex needs delta), it is half of each.
+    """
+    defaults = _other_numbers(member, True)
+    return defaults if is_valid(defaults) else _other_numbers(member, False)
+
+
+def _other_numbers(member: Any, use_defaults: bool) -> Any:
     changed: dict[str, Any] = {}
     fields = {field.name: field for field in dataclasses.fields(member)}
     for name, spec, value in member.specs():
         field = fields[name]
         if spec.kind == "member":
-            changed[field.name] = other_numbers(value)
+            changed[field.name] = _other_numbers(value, use_defaults)
         elif spec.kind == "number":
             half = value + 1 if spec.integer else value / 2
-            defaulted = field.default is not dataclasses.MISSING and field.default != value
-            changed[field.name] = field.default if defaulted else half
+            given = use_defaults and field.default is not dataclasses.MISSING
+            changed[field.name] = field.default if given and field.default != value else half
     return dataclasses.replace(member, **changed)
 
 

@@ -18,6 +18,7 @@ from jaxsolvers.regularizers.full_metric import FullMetric, solve_full
 
 FLOAT = np.dtype(jnp.result_type(float))
 D = 6
+LEAST = 1e-6 if FLOAT.itemsize == 8 else 1e-5  # of 320 trips, or what rounding leaves of h = 100
 L1, BOX = js.regularizers.L1(0.1), js.regularizers.Box(-0.3, 0.2)
 NET = js.regularizers.ElasticNet(0.05, 0.1)
 
@@ -45,7 +46,8 @@ def test_no_step_within_the_span_lowers_the_objective(regularizer: Any, rank: in
     """Where H is singular the complement is left alone; phi is that of the whole x."""
     h, Q, push, centre = metrics(60, rank, rank)
     x, residual = map(np.asarray, solved(regularizer.cast(FLOAT), h, Q, push, centre, trips=20_000))
-    limit = 1e-8 if FLOAT.itemsize == 8 else 1e-4
+    # The multiplier of the span is worth up to h_max/h_min, 100, times a rounding error.
+    limit = 1e-8 if FLOAT.itemsize == 8 else 3e-4
     away = np.einsum("nji,nj->ni", Q, x - centre)
     assert np.abs(away[:, rank:]).max(initial=0) < limit
     assert residual.max() < limit
@@ -57,7 +59,7 @@ def test_no_step_within_the_span_lowers_the_objective(regularizer: Any, rank: in
     def objective(x: np.ndarray) -> np.ndarray:
         a, p = (np.einsum("nji,nj->ni", Q, v) for v in (x - centre, push))
         value = (h * a * a / 2 + p * (h > 0) * a).sum(axis=1) + l1 * np.abs(x).sum(axis=1)
-        inside = ((x >= lower - limit) & (x <= upper + limit)).all(axis=1)
+        inside = ((x >= lower - 1e-7) & (x <= upper + 1e-7)).all(axis=1)
         return np.where(inside, value + l2 / 2 * (x * x).sum(axis=1), np.inf)
 
     best, rng = objective(x.astype(float)), np.random.default_rng(0)
@@ -87,7 +89,7 @@ def test_more_trips_come_nearer_and_zeros_are_exact() -> None:
     l1 = js.regularizers.L1(0.3).cast(FLOAT)
     found = [solved(l1, h, Q, push, 0 * centre, trips=trips) for trips in (5, 20, 80, 320)]
     medians = [float(np.median(residual)) for _, residual in found]
-    assert all(b < a / 2 for a, b in itertools.pairwise(medians[:3])) and medians[3] < 1e-6
+    assert all(b < a / 2 for a, b in itertools.pairwise(medians[:3])) and medians[3] < LEAST
     zeros = np.asarray(found[-1][0]) == 0
     assert 0.05 < zeros.mean() < 0.95
 

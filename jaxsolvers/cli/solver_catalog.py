@@ -47,6 +47,11 @@ class Setting(NamedTuple):
         return ["yes" if o is True else "no" if o is False else str(o) for o in self.spec.options]
 
     @property
+    def accepted(self) -> str:
+        """The values accepted, in words: a schedule cannot be written here."""
+        return dataclasses.replace(self.spec, schedule=False).accepted()
+
+    @property
     def is_flag(self) -> bool:
         """Whether it is a yes or a no."""
         return any(option is True for option in self.spec.options)
@@ -82,14 +87,17 @@ class Setting(NamedTuple):
         if self.spec.optional and text.lower() == "none":
             return None
         if self.spec.kind == "setting":
-            if not re.fullmatch(r"-?\d+", text) or self.spec.violated(np.asarray(text, float)).any():
+            if (
+                not re.fullmatch(r"-?\d+", text)
+                or self.spec.violated(np.asarray(text, float)).any()
+            ):
                 name = self.option.removeprefix("--").replace("-", "_")
-                raise ValueError(f"{name} must be {self.spec.accepted()}, got {text!r}")
+                raise ValueError(f"{name} must be {self.accepted}, got {text!r}")
             return int(text)
         try:
             numbers = [float(part) for part in text.split(",")]
         except ValueError:
-            raise ValueError(f"{self.path} must be {self.spec.accepted()}, got {text!r}") from None
+            raise ValueError(f"{self.path} must be {self.accepted}, got {text!r}") from None
         if len(numbers) > 1:
             return np.array(numbers)
         whole = self.spec.integer and numbers[0].is_integer()
@@ -208,7 +216,7 @@ def made(member: type[Member] | Member, chosen: dict[str, str], prefix: str = ""
         text = chosen.get(setting.path)
         value = setting.default if text is None else setting.parse(text)
         if value is dataclasses.MISSING:
-            raise ValueError(f"{setting.path} must be given: {spec.accepted()}")
+            raise ValueError(f"{setting.path} must be given: {setting.accepted}")
         values[name] = made(value, chosen, setting.path + ".") if spec.kind == "member" else value
     return (member if isinstance(member, type) else type(member))(**values)
 

@@ -153,7 +153,7 @@ def _add(group: Any, setting: Setting) -> dict[str, tuple[str, list[str]]]:
     alone = {"average": "uniform"}.get(setting.path)
     if setting.is_flag:
         alone = "yes"
-    accepted = "" if setting.values else f"{setting.spec.accepted()}, "
+    accepted = "" if setting.values else f"{setting.accepted}, "
     text, default = setting.text.rstrip("."), setting.default_text
     if setting.path == "average":
         text, default = "which mean of the iterates is saved", "none; alone it means uniform"
