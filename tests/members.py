@@ -89,7 +89,7 @@ def is_valid(member: Member) -> bool:
 
 def with_numbers(cls: type, **fixed: Any) -> Any:
     """The class with example numbers that its checks accept, or None if ``fixed`` is refused."""
-    fixed = {n: SETTINGS[n] for n, s in specs(cls).items() if s.kind == "setting"} | fixed
+    fixed = {n: value for n, value in SETTINGS.items() if n in specs(cls)} | fixed
     open_ = {n: s for n, s in specs(cls).items() if s.kind == "number" and n not in fixed}
 
     def candidates(at: int, name: str, spec: Spec) -> list[Any]:

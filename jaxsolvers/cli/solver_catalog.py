@@ -82,7 +82,7 @@ class Setting(NamedTuple):
         if self.spec.optional and text.lower() == "none":
             return None
         if self.spec.kind == "setting":
-            if not text.isdecimal() or self.spec.violated(np.asarray(text, float)).any():
+            if not re.fullmatch(r"-?\d+", text) or self.spec.violated(np.asarray(text, float)).any():
                 name = self.option.removeprefix("--").replace("-", "_")
                 raise ValueError(f"{name} must be {self.spec.accepted()}, got {text!r}")
             return int(text)
