@@ -300,13 +300,14 @@ class Solver(Member):
         return state, total(infos)
 
     def averaged_sweep(
-        self, state: State, block: Batch, batch_size: int, running: Running
-    ) -> tuple[State, Running, Info]:
-        """``sweep`` with an average of the iterates carried along; this form defines it."""
+        self, state: State, block: Batch, batch_size: int, running: Any
+    ) -> tuple[State, Any, Info]:
+        """``sweep`` with a ``solvers.running.Running`` average of the iterates carried along.
 
-        def one_round(
-            carry: tuple[State, Running], batch: Batch
-        ) -> tuple[tuple[State, Running], Info]:
+        This form defines it.
+        """
+
+        def one_round(carry: tuple[State, Any], batch: Batch) -> tuple[tuple[State, Any], Info]:
             state, running = carry
             weights = self.weights(state)
             state, info = self.update(state, batch)
@@ -316,25 +317,6 @@ class Solver(Member):
         rows = split_rows(block, batch_size)
         (state, running), infos = lax.scan(one_round, (state, running), rows)
         return state, running, total(infos)
-
-
-class Running(NamedTuple):
-    """An average of the iterates carried through a sweep: ``value <- keep value + add w``.
-
-    ``rule.weigh(counts, weight, rounds) -> (counts, keep, add)`` says by how much, given the
-    round's row weights; ``counts`` is whatever the rule must remember.
-    """
-
-    value: Array  # (d,)
-    counts: Any
-    rule: Any
-
-    def take(self, weights: Array, weight: Array, rounds: Array) -> Running:
-        """The average after a batch of ``rounds`` rounds made at ``weights``."""
-        counts, keep, add = self.rule.weigh(self.counts, weight, rounds)
-        # With nothing to add the average stays as it is, to the bit.
-        value = jnp.where(add > 0, keep * self.value + add * weights, self.value)
-        return Running(value, counts, self.rule)
 
 
 def split_rows(block: Batch, k: int) -> Batch:

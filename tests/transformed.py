@@ -34,6 +34,8 @@ TRANSFORMS = {
     "rda": js.transforms.rda(0.3, L1),
     "fobos": js.transforms.fobos(decaying, L1),
     "fobos, master": js.transforms.fobos(0.3, master=True),
+    "full_adagrad": js.transforms.full_adagrad(0.3, 0.1, block_size=4, compensated=True),
+    "full_adagrad, rda": js.transforms.full_adagrad(decaying, form="rda", refresh=2),
     "pegasos": js.transforms.pegasos(0.2, project=True),
     "pegasos, master": js.transforms.pegasos(0.2, t0=3, master=True),
 }

@@ -34,7 +34,6 @@ from jaxsolvers.protocol import (
     Entry,
     Info,
     Problem,
-    Running,
     Solver,
     all_finite,
     keep_where,
@@ -53,6 +52,7 @@ from jaxsolvers.solvers.gram_sweep import (
     recurrence,
     suffix_products,
 )
+from jaxsolvers.solvers.running import Running
 
 
 class LinearStepState(NamedTuple):

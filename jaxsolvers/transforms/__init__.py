@@ -22,7 +22,8 @@ What reproduces the updates of other packages, exactly but for rounding, with ``
 """
 
 from jaxsolvers.transforms.adagrad import adagrad_fobos, adagrad_rda
+from jaxsolvers.transforms.full import full_adagrad
 from jaxsolvers.transforms.pegasos import pegasos
 from jaxsolvers.transforms.proximal import fobos, rda
 
-__all__ = ["adagrad_fobos", "adagrad_rda", "fobos", "pegasos", "rda"]
+__all__ = ["adagrad_fobos", "adagrad_rda", "fobos", "full_adagrad", "pegasos", "rda"]

@@ -46,7 +46,7 @@ def following(count: Array) -> Array:
 
 
 def leafwise(
-    name: str, solver: Any, regularizer: Any, master: bool = False
+    name: str, solver: Any, regularizer: Any, master: bool = False, vectors: bool = False
 ) -> optax.GradientTransformationExtraArgs:
     """``solver`` on every leaf.
 
@@ -56,6 +56,8 @@ def leafwise(
       regularizer: what :func:`regularizers_of` takes.
       master: whether the weights of a mirror form are kept in the state; they are the params
         otherwise. Forms that compute their weights from sums have none to keep.
+      vectors: whether the solver takes vectors only, and starts unlike in its coordinates: each
+        leaf is then raveled, and one without entries is a coordinate without gradient.
     """
     for own in [NoRegularizer(), *regularizers_in(regularizer)]:
         _validate(solver, own)
@@ -67,9 +69,9 @@ def leafwise(
                 _validate(solver, own)
         rows = []
         for leaf in leaves:
-            layout = _Layout.of(solver, working_dtype(leaf.dtype), master)
-            rows.append(layout.start(leaf, name))
-        layout = _Layout.of(solver, widest(leaves), master)
+            layout = _Layout.of(solver, working_dtype(leaf.dtype), master, vectors)
+            rows.append(layout.start(solver, leaf, name))
+        layout = _Layout.of(solver, widest(leaves), master, vectors)
         held = layout.joined(layout.row(layout.seed), rows, structure)
         return SolverState(jnp.zeros((), jnp.int32), held)
 
@@ -83,11 +85,14 @@ def leafwise(
         if is_schedule(rate):
             rate = rate(state.count)
         count = following(state.count)
-        layout = _Layout.of(solver, widest(leaves), master)
+        layout = _Layout.of(solver, widest(leaves), master, vectors)
 
         def absorb(own: Regularizer, before: State, gradient: Array) -> tuple[Any, State]:
             member = _member(solver, own, rate, gradient.dtype)
-            return member, member.absorb(before._replace(t=count - 1), gradient)
+            before = before._replace(t=count - 1)
+            if "residual" in before._fields:  # what a round reports, and no round reads
+                before = before._replace(residual=jnp.zeros((), gradient.dtype))
+            return member, member.absorb(before, gradient)
 
         moves, rows = [], []
         for own, leaf, gradient, before in zip(
@@ -96,9 +101,12 @@ def leafwise(
             dtype = working_dtype(leaf.dtype)
             before = jax.tree.map(lambda array, dtype=dtype: array.astype(dtype), before)
             if layout.borrows:
-                before = before._replace(current=jnp.asarray(leaf, dtype))
-            member, after = absorb(own, before, gradient.astype(dtype))
-            moves.append(move(leaf, member.weights(after)))
+                before = before._replace(current=layout.taken(jnp.asarray(leaf, dtype)))
+            member, after = absorb(own, before, layout.taken(gradient.astype(dtype)))
+            weights = member.weights(after)
+            if vectors:
+                weights = weights[: leaf.size].reshape(leaf.shape)
+            moves.append(move(leaf, weights))
             rows.append(layout.row(after))
         # What all leaves share moves as for one coordinate more.
         _, after = absorb(NoRegularizer(), layout.shared(state.held), layout.zero)
@@ -113,38 +121,52 @@ class _Layout:
     """Which fields of a solver's state are kept, and which of them all leaves share."""
 
     seed: State  # of a single coordinate at 0
-    zero: Array  # its dtype
+    zero: Array  # its weights
     borrows: bool  # whether the weights are the params
+    vectors: bool  # whether leaves are raveled
     structure: Any  # of the fields kept
     once: list[bool]  # which of these are shared
 
     @classmethod
-    def of(cls, solver: Any, dtype: Any, master: bool) -> _Layout:
-        zero = jnp.zeros((), dtype)
+    def of(cls, solver: Any, dtype: Any, master: bool, vectors: bool) -> _Layout:
+        zero = jnp.zeros((1,) if vectors else (), dtype)
         member = _member(solver, NoRegularizer(), 0.0, dtype)
-        seed = member.init(Problem((), centre=zero), dtype)
+        seed = member.init(Problem(zero.shape, centre=zero), dtype)
         borrows = "current" in seed._fields and not master
         names, structure = jax.tree.flatten(
             _kept(seed.axes, borrows), is_leaf=lambda node: type(node) is tuple
         )
-        return cls(seed, zero, borrows, structure, [name == () for name in names])
+        return cls(seed, zero, borrows, vectors, structure, [name == () for name in names])
 
-    def start(self, leaf: Any, name: str) -> list[Any]:
+    def taken(self, leaf: Array) -> Array:
+        """A leaf as the solver takes it."""
+        if not self.vectors:
+            return leaf
+        return leaf.reshape(-1) if leaf.size else self.zero.astype(leaf.dtype)
+
+    def start(self, solver: Any, leaf: Any, name: str) -> list[Any]:
         """The kept fields of a leaf before round 1: all coordinates alike, but for their values."""
         dtype = self.zero.dtype
+        keeps = [getattr(self.seed, "centre", None) is not None, "current" in self.seed._fields]
+        keeps[1] = keeps[1] and not self.borrows
+        if any(keeps) and isinstance(leaf, jax.ShapeDtypeStruct):
+            raise ValueError(
+                f"{name} keeps the values of params: init must have arrays (jax.eval_shape works "
+                f"with shapes), got {leaf}"
+            )
+        if self.vectors:
+            values = jnp.asarray(leaf, dtype) if any(keeps) else jnp.zeros(leaf.shape, dtype)
+            centre = self.taken(values)
+            member = _member(solver, NoRegularizer(), 0.0, dtype)
+            return self.row(member.init(Problem(centre.shape, centre=centre), dtype))
         pairs = zip(self.row(self.seed), self.once, strict=True)
         # Like the leaf, that is on the same devices.
         row = [
             number if once else jnp.full_like(leaf, number, dtype=dtype) for number, once in pairs
         ]
         state = self.structure.unflatten(row)
-        for field in ("centre", "current"):
-            if getattr(state, field, None) is not None:
-                if isinstance(leaf, jax.ShapeDtypeStruct):
-                    raise ValueError(
-                        f"{name} keeps the values of params: init must have arrays (jax.eval_shape "
-                        f"works with shapes), got {leaf}"
-                    )
+        for field, kept in zip(("centre", "current"), keeps, strict=True):
+            if kept:
                 state = state._replace(**{field: jnp.array(leaf, dtype)})
         return self.row(state)
 
@@ -179,7 +201,9 @@ class _Layout:
 
 def _kept(state: State, borrows: bool) -> State:
     """``state`` without its counter, and without its weights where the params are."""
-    return state._replace(t=None, current=None) if borrows else state._replace(t=None)
+    dropped = ["t", "current"] if borrows else ["t"]
+    dropped += ["residual"] if "residual" in state._fields else []
+    return state._replace(**dict.fromkeys(dropped))
 
 
 def _member(solver: Any, own: Regularizer, rate: Any, dtype: Any) -> Any:
