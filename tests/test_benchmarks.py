@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from benchmarks.papers import ablations
 from benchmarks.speed import memory, rankers, sparse, transforms
 
 
@@ -43,3 +44,12 @@ def test_transforms_measures_every_transformation_beside_its_peer(tmp_path):
     assert json.loads((tmp_path / "transforms.json").read_text())["environment"]["versions"][
         "optax"
     ]
+
+
+def test_ablations_measure_every_variant(tmp_path):
+    record = ablations.main(["--tiny", "--out", str(tmp_path)])
+    names = [row["name"] for row in record["variants"]]
+    assert len(set(names)) == len(names) == 12
+    for row in record["variants"]:
+        assert row["passes_1"]["error"] < 0.6 and row["learning_rate"] > 0
+    assert json.loads((tmp_path / "ablations.json").read_text())["variants"]
