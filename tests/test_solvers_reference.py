@@ -21,6 +21,8 @@ from references import losses as reference_losses
 from references.adagrad import adagrad
 from references.pegasos import pegasos
 from references.proximal import proximal
+from references.sdca import sdca
+from references.sgd import norma_rate, sgd
 from tolerances import assert_close
 
 import jaxsolvers as js
@@ -115,12 +117,36 @@ def reference_proximal(form: str, solver: Any, data: Data) -> tuple[Any, Fields]
     return run, {"t": run.t, **own}
 
 
+def reference_shrinking(
+    rate: Callable[[Any], Callable[[int], float]], solver: Any, data: Data
+) -> tuple[Any, Fields]:
+    name, parameter = members.reference_loss(solver.loss)
+    run = sgd(
+        data.X, data.y, data.batches, lam=float(solver.lam), rate=rate(solver), loss=name,
+        parameter=parameter, weights=data.weight,
+    )  # fmt: skip
+    return run, {"scalars.t": run.t, "vector": run.w}
+
+
+def reference_sdca(solver: js.SDCA, data: Data) -> tuple[Any, Fields]:
+    name, parameter = members.reference_loss(solver.loss)
+    order = [i for batch in data.batches for i in batch]
+    run = sdca(
+        data.X, data.y, order, lam=float(solver.lam), loss=name, parameter=parameter,
+        weights=data.weight,
+    )  # fmt: skip
+    return run, {"scalars.t": run.t, "dual": [dual[:N] for dual in run.dual]}
+
+
 REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
     "Pegasos": reference_pegasos,
     "AdaGradRDA": partial(reference_adagrad, "rda"),
     "AdaGradFOBOS": partial(reference_adagrad, "mirror"),
     "RDA": partial(reference_proximal, "rda"),
     "FOBOS": partial(reference_proximal, "fobos"),
+    "SGD": partial(reference_shrinking, lambda solver: lambda t: float(solver.learning_rate)),
+    "NORMA": partial(reference_shrinking, lambda s: norma_rate(float(s.lam), float(s.c))),
+    "SDCA": reference_sdca,
 }
 
 
@@ -218,8 +244,18 @@ def check_rounds(solver: Solver, wrapper: Any, k: int) -> None:
     assert np.asarray(info.finite).all()
 
 
-@pytest.mark.parametrize("k", [1, 7])
-@members.each(members.plain_solvers(), "solver")
+def batch_sizes(solver: Solver) -> tuple[int, ...]:
+    return (1,) if solver.single_row else (1, 7)
+
+
+@pytest.mark.parametrize(
+    ("solver", "k"),
+    [
+        pytest.param(solver, k, id=f"{members.label(solver)}-{k}")
+        for solver in members.plain_solvers()
+        for k in batch_sizes(solver)
+    ],
+)
 def test_every_round_equals_the_numpy_loop(solver: Solver, k: int) -> None:
     """Within a wrapper, whose kinds alternate: each meets every combination at one k."""
     at = members.plain_solvers().index(solver) + (k == 1)
@@ -232,7 +268,7 @@ def test_every_round_equals_the_numpy_loop(solver: Solver, k: int) -> None:
 @members.every_solver()
 def test_every_round_of_a_covering_set_equals_the_numpy_loop(solver: Solver) -> None:
     """Solvers by themselves; wrappers where the others did not have them."""
-    for k in (1, 7):
+    for k in batch_sizes(solver):
         inner = getattr(solver, "solver", None)
         check_rounds(*((solver, None) if inner is None else (inner, solver)), k)
 
