@@ -20,7 +20,13 @@ from jaxsolvers.engine.order import ORDERS, epoch_order, key_words
 from jaxsolvers.engine.record import check_record
 from jaxsolvers.engine.sharding import mesh_of, n_devices
 from jaxsolvers.engine.slabs import Data, Slabs
-from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
+from jaxsolvers.engine.state import (
+    Settings,
+    TrainState,
+    check_continues,
+    check_examples,
+    describe,
+)
 from jaxsolvers.engine.stream import Stream, stream_slabs
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Assignment, Plan, tile_size
@@ -151,6 +157,7 @@ def prepare(
     )
     if before is not None:
         check_continues(before.settings, settings, options.block_size is not None)
+        check_examples(before, n)
     ready = numbers.free_intercept() if intercept == "column" else numbers
     ready = ready.for_rankers(n_rankers)
     data = Data(examples, targets.values, weight, intercept == "column", mesh, words, order, n)

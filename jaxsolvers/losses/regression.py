@@ -135,7 +135,10 @@ class EpsilonInsensitive(DualLoss):
 
 
 def _tube_step(residual: Array, dual: Array, curvature: Array, epsilon: Number) -> Array:
-    """clip(soft(residual + q a, epsilon)/q, -1, 1), the dual step of a tube."""
+    """clip(soft(residual + q a, epsilon)/q, -1, 1), the dual step of a tube.
+
+    Where q, epsilon and the residual are 0 every dual is as good: a stays.
+    """
     q = positive(curvature)
     reach = residual + q * dual
     excess = jnp.sign(reach) * jnp.maximum(jnp.abs(reach) - epsilon, 0)

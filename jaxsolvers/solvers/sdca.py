@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
@@ -44,16 +44,17 @@ class SDCA(LinearStep):
 
     Example:
       >>> import numpy as np, jaxsolvers as js
-      >>> X, y = np.array([[1, 0.2], [-1, 0.1]], "float32"), np.array([1, -1])
-      >>> fit = js.fit(js.SDCA(0.1), X, y, epochs=5)
+      >>> X = np.array([[1, 0.2], [-1, 0.1], [-0.5, -0.3], [0.4, 0.1]], "float32")
+      >>> y = np.array([1, -1, -1, 1])
+      >>> fit = js.fit(js.SDCA(0.1), X, y, epochs=10)
       >>> fit.model.predict(X).tolist()
-      [1, -1]
+      [1, -1, -1, 1]
       >>> bool(js.metrics.duality_gap(js.SDCA(0.1), fit.state, X, y) < 1e-5)
       True
     """
 
-    single_row: ClassVar[bool] = True
-    has_dual: ClassVar[bool] = True
+    single_row = True
+    has_dual = True
 
     lam: Number = number(above=0)
     loss: Any = part(Loss, default=Hinge())
