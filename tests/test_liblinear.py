@@ -23,17 +23,18 @@ def agree(X: Any, signs: np.ndarray, epochs: int, most: int) -> tuple[float, flo
     """The largest gap and relative difference in objective, over all columns and strengths.
 
     Each column of ``signs`` (n, K) is trained with each C, all together, in float64. A ranker of
-    C = 0.01 is there long before one of C = 1; all are trained until the last one is.
+    C = 0.01 is there long before one of C = 1; all are trained until the last one is: its gap
+    below GAP, and below half of RELATIVE of its objective where that is less.
     """
     n, n_classes = signs.shape
     every = np.repeat(signs, len(STRENGTHS), axis=1)
     solver = js.SDCA(np.tile([1 / (C * n) for C in STRENGTHS], n_classes))
-    state, gap, done = None, np.full(1, np.inf), 0
-    while gap.max() >= GAP and done < most:
+    state, gap, ours, done = None, np.full(1, np.inf), np.ones(1), 0
+    while (gap >= np.minimum(GAP, RELATIVE / 2 * ours)).any() and done < most:
         fit = js.fit_one_vs_rest(solver, X, every, epochs=epochs, state=state)
         state, done = fit.state, done + epochs
         gap = np.asarray(js.metrics.duality_gap(solver, state, X, every))
-    ours = np.asarray(js.metrics.objective(solver, fit.model, X, every))
+        ours = np.asarray(js.metrics.objective(solver, fit.model, X, every))
     worst = 0.0
     for k in range(every.shape[1]):
         C = STRENGTHS[k % len(STRENGTHS)]
