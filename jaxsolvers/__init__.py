@@ -13,8 +13,11 @@ from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.fobos import FOBOS
+from jaxsolvers.solvers.norma import NORMA
 from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
+from jaxsolvers.solvers.sdca import SDCA
+from jaxsolvers.solvers.sgd import SGD
 
 if TYPE_CHECKING:
     from jaxsolvers import data, theory, transforms
@@ -25,7 +28,10 @@ _LAZY = ("data", "theory", "transforms")  # loaded when first used
 
 __all__ = [
     "FOBOS",
+    "NORMA",
     "RDA",
+    "SDCA",
+    "SGD",
     "AdaGradFOBOS",
     "AdaGradRDA",
     "Averaged",

@@ -158,33 +158,22 @@ def _example(cls: type, inner: Any = None) -> Any:
 
 @cache
 def plain_solvers() -> tuple[Solver, ...]:
-    """Solvers without wrappers around them, in every allowed pair of what they are made of.
+    """Solvers without wrappers around them: each with every loss, regularizer and choice it takes.
 
-    Each solver with each of its choices meets every loss and every regularizer, and each loss
-    every regularizer: all pairs, in far fewer solvers than all triples. Solvers with settings
-    have large programs: each of them as a whole meets every loss, regularizer and choice.
+    A first-order solver meets a loss through its slopes and a regularizer through its ``solve``:
+    each solver has every one of both, but not every pair of them.
     """
-    frames = [(cls, chosen) for cls in discover(Solver) for chosen in choices(cls)]
-    full = [f for f in frames if set(part_fields(f[0]).values()) == {Loss, Regularizer}]
-    large = [f for f in full if any(s.kind == "setting" for s in specs(f[0]).values())]
-    penal = [f for f in full if f not in large]
-    lossy = [f for f in frames if set(part_fields(f[0]).values()) == {Loss}]
-    pairs = list(itertools.product(range(len(losses())), range(len(regularizers()))))
-    wanted = {(f, i, j): None for f, (i, j) in zip(itertools.cycle(range(len(penal))), pairs)}
-    for f in range(len(penal)):
-        met = [(i, j) for frame, i, j in wanted if frame == f]
-        lacking = [i for i in range(len(losses())) if i not in {i for i, _ in met}]
-        others = [j for j in range(len(regularizers())) if j not in {j for _, j in met}]
-        for i, j in itertools.zip_longest(lacking, others):
-            wanted[f, f % len(losses()) if i is None else i, j or 0] = None
-    made = [_made(*penal[f], losses()[i], regularizers()[j]) for f, i, j in wanted] + [
-        _made(*frame, loss) for frame in lossy for loss in losses()
-    ]
-    for cls in {frame[0]: None for frame in large}:
-        parts = ([f for f in large if f[0] is cls], losses(), regularizers())
-        rows = range(max(map(len, parts)))
-        for frame, loss, regularizer in ([part[i % len(part)] for part in parts] for i in rows):
-            made.append(_made(*frame, loss, regularizer))
+    made: list[Solver | None] = []
+    for number, cls in enumerate(discover(Solver)):
+        kinds, own = set(part_fields(cls).values()), choices(cls)
+        if kinds == {Loss}:
+            made += [_made(cls, chosen, loss) for chosen in own for loss in losses()]
+        elif kinds == {Loss, Regularizer}:
+            many = max(len(losses()), len(regularizers()), len(own))
+            for at in range(many):
+                loss = losses()[(at + number) % len(losses())]
+                regularizer = regularizers()[at % len(regularizers())]
+                made.append(_made(cls, own[(at + number) % len(own)], loss, regularizer))
     return tuple(solver for solver in made if solver is not None)
 
 

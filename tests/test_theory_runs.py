@@ -300,7 +300,7 @@ def test_a_lost_ranker_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize("front", [js.fit, js.fit_one_vs_rest])
-@pytest.mark.parametrize("record", ["theory", ("gap",), ("theory", 3), None])
+@pytest.mark.parametrize("record", ["theory", ("gaps",), ("theory", 3), None])
 def test_an_unknown_record_is_refused(front: Any, record: Any) -> None:
     with pytest.raises(ValueError, match=r"^record must be a list or tuple .*'theory'.* got"):
         front(SOLVERS["rda"], ROWS, LABELS < 5, record=record)

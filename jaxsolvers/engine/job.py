@@ -17,17 +17,23 @@ from jaxsolvers.engine import inputs
 from jaxsolvers.engine.blocks import check_sparse, choose_blocks, make_slabs
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.order import ORDERS, epoch_order, key_words
+from jaxsolvers.engine.record import check_record
 from jaxsolvers.engine.sharding import mesh_of, n_devices
 from jaxsolvers.engine.slabs import Data, Slabs
-from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
+from jaxsolvers.engine.state import (
+    Settings,
+    TrainState,
+    check_continues,
+    check_examples,
+    describe,
+)
 from jaxsolvers.engine.stream import Stream, stream_slabs
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Assignment, Plan, tile_size
 from jaxsolvers.members import Array
-from jaxsolvers.protocol import Loss, Problem, Regularizer, Solver
+from jaxsolvers.protocol import Loss, Regularizer, Solver
 
 INTERCEPTS = ("none", "column")
-RECORDS = ("theory",)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -151,6 +157,7 @@ def prepare(
     )
     if before is not None:
         check_continues(before.settings, settings, options.block_size is not None)
+        check_examples(before, n)
     ready = numbers.free_intercept() if intercept == "column" else numbers
     ready = ready.for_rankers(n_rankers)
     data = Data(examples, targets.values, weight, intercept == "column", mesh, words, order, n)
@@ -171,33 +178,13 @@ def prepare(
         tile,
         tile * n_devices(mesh),
         before,
-        _check_record(options.record, ready, data, examples.dtype),
+        check_record(options.record, ready, data, targets),
     )
     chunk = n_rankers
     if options.chunk_size is not None:
         chunk = checks.check_integer(options.chunk_size, "chunk_size")
         chunk = -(-chunk // job.group) * job.group
     return job, chunk
-
-
-def _check_record(record: Any, solver: Solver, data: Data, dtype: Any) -> tuple[str, ...]:
-    """What is kept of every epoch; a ValueError that names ``record`` if that cannot be."""
-    accepted = ", ".join(map(repr, RECORDS))
-    if not isinstance(record, list | tuple) or any(name not in RECORDS for name in record):
-        raise ValueError(
-            f"record must be a list or tuple of names among {accepted}, got {record!r}"
-        )
-
-    def one(solver: Solver) -> dict[str, Array]:
-        zero = jnp.zeros((), dtype)
-        return solver.theory(solver.init(Problem((data.width,), 1, zero, zero), dtype))
-
-    if record and not jax.eval_shape(jax.vmap(one, in_axes=(solver.ranker_axes(),)), solver):
-        raise ValueError(
-            f"record must not hold 'theory' for {type(solver).__name__}, whose state alone tells "
-            f"nothing (see js.theory), got {record!r}"
-        )
-    return tuple(record)
 
 
 def _hashable(weight: np.ndarray) -> float | tuple[float, ...]:
