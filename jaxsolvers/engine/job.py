@@ -157,6 +157,7 @@ def prepare(
     make = partial(make_slabs, blocks=blocks, solver=ready, batch_size=batch_size, tile=tile)
     slabs = stream_slabs(data, blocks.rows, make) if streamed else make(data)
     assignment, live, at_zero = _assign(solver, targets, weight, examples.dtype)
+    shape = (data.width,) if targets.together is None else (targets.together, data.width)
     job = Job(
         ready,
         slabs,
@@ -167,11 +168,11 @@ def prepare(
         settings,
         words,
         range(first, first + epochs),
-        (data.width,) if targets.together is None else (targets.together, data.width),
+        shape,
         tile,
         tile * n_devices(mesh),
         before,
-        _check_record(options.record, ready, data, examples.dtype),
+        _check_record(options.record, ready, shape, n_rankers, examples.dtype),
     )
     chunk = n_rankers
     if options.chunk_size is not None:
@@ -180,7 +181,9 @@ def prepare(
     return job, chunk
 
 
-def _check_record(record: Any, solver: Solver, data: Data, dtype: Any) -> tuple[str, ...]:
+def _check_record(
+    record: Any, solver: Solver, shape: tuple[int, ...], n_rankers: int, dtype: Any
+) -> tuple[str, ...]:
     """What is kept of every epoch; a ValueError that names ``record`` if that cannot be."""
     accepted = ", ".join(map(repr, RECORDS))
     if not isinstance(record, list | tuple) or any(name not in RECORDS for name in record):
@@ -190,9 +193,11 @@ def _check_record(record: Any, solver: Solver, data: Data, dtype: Any) -> tuple[
 
     def one(solver: Solver) -> dict[str, Array]:
         zero = jnp.zeros((), dtype)
-        return solver.theory(solver.init(Problem((data.width,), 1, zero, zero), dtype))
+        return solver.theory(solver.init(Problem(shape, 1, zero, zero), dtype))
 
-    if record and not jax.eval_shape(jax.vmap(one, in_axes=(solver.ranker_axes(),)), solver):
+    # A solver may have no number of its own: its rate is a schedule.
+    told = jax.vmap(one, in_axes=(solver.ranker_axes(),), axis_size=n_rankers)
+    if record and not jax.eval_shape(told, solver):
         raise ValueError(
             f"record must not hold 'theory' for {type(solver).__name__}, whose state alone tells "
             f"nothing (see js.theory), got {record!r}"
