@@ -164,6 +164,7 @@ def prepare(
     make = partial(make_slabs, blocks=blocks, solver=ready, batch_size=batch_size, tile=tile)
     slabs = stream_slabs(data, blocks.rows, make) if streamed else make(data)
     assignment, live, at_zero = _assign(solver, targets, weight, examples.dtype)
+    shape = (data.width,) if targets.together is None else (targets.together, data.width)
     job = Job(
         ready,
         slabs,
@@ -174,11 +175,11 @@ def prepare(
         settings,
         words,
         range(first, first + epochs),
-        (data.width,) if targets.together is None else (targets.together, data.width),
+        shape,
         tile,
         tile * n_devices(mesh),
         before,
-        check_record(options.record, ready, data, targets),
+        check_record(options.record, ready, data, targets, shape),
     )
     chunk = n_rankers
     if options.chunk_size is not None:

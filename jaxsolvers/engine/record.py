@@ -21,7 +21,9 @@ RECORDS = ("theory", "objective", "gap")
 MEASURED = {"objective", "gap"}  # on the rows
 
 
-def check_record(record: Any, solver: Solver, data: Data, targets: Targets) -> tuple[str, ...]:
+def check_record(
+    record: Any, solver: Solver, data: Data, targets: Targets, shape: tuple[int, ...]
+) -> tuple[str, ...]:
     """What is kept of every epoch; a ValueError that names ``record`` if that cannot be."""
     accepted = ", ".join(map(repr, RECORDS))
     if not isinstance(record, list | tuple) or any(name not in RECORDS for name in record):
@@ -32,11 +34,11 @@ def check_record(record: Any, solver: Solver, data: Data, targets: Targets) -> t
 
     def one(solver: Solver) -> dict[str, Array]:
         zero = jnp.zeros((), dtype)
-        return solver.theory(solver.init(Problem((data.width,), 1, zero, zero), dtype))
+        return solver.theory(solver.init(Problem(shape, 1, zero, zero), dtype))
 
-    told = "theory" not in record or jax.eval_shape(
-        jax.vmap(one, in_axes=(solver.ranker_axes(),)), solver
-    )
+    # A solver may have no number of its own: its rate is a schedule.
+    mapped = jax.vmap(one, in_axes=(solver.ranker_axes(),), axis_size=targets.n_rankers)
+    told = "theory" not in record or jax.eval_shape(mapped, solver)
     name = type(solver).__name__
     if not told:
         raise ValueError(

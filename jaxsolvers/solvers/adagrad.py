@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -82,7 +83,9 @@ class _AdaGrad(FirstOrder):
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)
         start = (self.delta, self.initial_accumulator)
-        if self.regularizer.needs_metric and not any(np.all(np.asarray(v) > 0) for v in start):
+        traced = any(isinstance(value, jax.core.Tracer) for value in start)
+        some = traced or any(np.all(np.asarray(value) > 0) for value in start)
+        if self.regularizer.needs_metric and not some:
             raise ValueError(
                 f"{prefix}delta must be > 0 with {type(self.regularizer).__name__} (features "
                 f"without history could not reach its domain), got {self.delta!r}"
