@@ -39,7 +39,7 @@ def environment() -> dict[str, Any]:
         text=True,
         check=False,
     ).stdout.strip()
-    names = ("jax", "jaxlib", "numpy", "scikit-learn", "jaxsolvers")
+    names = ("jax", "jaxlib", "numpy", "optax", "scikit-learn", "jaxsolvers")
     versions = {}
     for name in names:
         try:

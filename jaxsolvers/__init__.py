@@ -10,27 +10,36 @@ from jaxsolvers.engine.state import TrainState
 from jaxsolvers.models import KernelModel, LinearModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
+from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.fobos import FOBOS
 from jaxsolvers.solvers.kernel_pegasos import KernelPegasos
 from jaxsolvers.solvers.kernelized import Kernelized
+from jaxsolvers.solvers.norma import NORMA
 from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
+from jaxsolvers.solvers.sdca import SDCA
+from jaxsolvers.solvers.sgd import SGD
 
 if TYPE_CHECKING:
-    from jaxsolvers import data, theory
+    from jaxsolvers import data, theory, transforms
 
 __version__ = "0.1.0"
 
-_LAZY = ("data", "theory")  # loaded when first used
+_LAZY = ("data", "theory", "transforms")  # loaded when first used
 
 __all__ = [
     "FOBOS",
+    "NORMA",
     "RDA",
+    "SDCA",
+    "SGD",
     "AdaGradFOBOS",
     "AdaGradRDA",
     "Averaged",
     "Fit",
+    "FullAdaGradFOBOS",
+    "FullAdaGradRDA",
     "KernelModel",
     "KernelPegasos",
     "Kernelized",
@@ -48,6 +57,7 @@ __all__ = [
     "metrics",
     "regularizers",
     "theory",
+    "transforms",
 ]
 
 

@@ -27,6 +27,19 @@ def product(a: Array, b: Array) -> Array:
     return jnp.matmul(a, b, precision=PRECISION)
 
 
+def cut(vector: Array, size: int) -> Array:
+    """(..., d) in blocks of ``size`` entries, (..., n_blocks, size), the last padded with 0."""
+    n_blocks = -(-vector.shape[-1] // size)
+    pad = n_blocks * size - vector.shape[-1]
+    padded = jnp.pad(vector, [(0, 0)] * (vector.ndim - 1) + [(0, pad)]) if pad else vector
+    return padded.reshape(*vector.shape[:-1], n_blocks, size)
+
+
+def joined(blocks: Array, length: int) -> Array:
+    """What :func:`cut` cut: (..., n_blocks, size) as (..., length) again."""
+    return blocks.reshape(*blocks.shape[:-2], -1)[..., :length]
+
+
 class Layout(Protocol):
     """B rows in some storage; the vector has one entry per *coordinate*.
 
@@ -46,6 +59,12 @@ class Layout(Protocol):
 
     def pull_back_squares(self, coefficients: Array) -> Array:
         """sum_i (c_i x_i)^2 coordinate by coordinate, shapes as ``pull_back``."""
+
+    def pull_back_outer(self, coefficients: Array, size: int) -> Array:
+        """sum_i (c_i x_i)(c_i x_i)' within blocks of ``size`` coordinates, the last one padded.
+
+        (B,) -> (n_blocks, size, size), joint coefficients (B, K) -> (K, n_blocks, size, size).
+        """
 
     def scales(self) -> Array:
         """max_j |x_ij|, (B,): c_i times it overflows when a square of (c_i x_i) does."""
@@ -91,6 +110,12 @@ class Dense:
         scaled = coefficients * (scales if coefficients.ndim == 1 else scales[:, None])
         return product((scaled * scaled).T, unit * unit)
 
+    def pull_back_outer(self, coefficients: Array, size: int) -> Array:
+        # c x is formed before the product: x^2 alone may overflow, and 0 times that would be NaN.
+        values = self.values.reshape((1,) * (coefficients.ndim - 1) + self.values.shape)
+        rows = jnp.swapaxes(cut(coefficients.T[..., None] * values, size), -3, -2)
+        return product(jnp.swapaxes(rows, -2, -1), rows)
+
     def scales(self) -> Array:
         return jnp.max(jnp.abs(self.values), axis=-1)
 
@@ -133,6 +158,9 @@ class Gram:
 
     def pull_back_squares(self, coefficients: Array) -> Array:
         raise ValueError("per-coordinate squares are not defined in a kernel's feature space")
+
+    def pull_back_outer(self, coefficients: Array, size: int) -> Array:
+        raise ValueError("outer products are not defined in a kernel's feature space")
 
     def scales(self) -> Array:
         return jnp.sqrt(self.diagonal)

@@ -335,7 +335,16 @@ def _out(spec: Spec, value: Any) -> bool:
 
 
 def _check_schedule(name: str, spec: Spec, schedule: Any) -> None:
-    first = schedule(jnp.ones((), jnp.int32))  # as the solvers call it
+    one = jnp.ones((), jnp.int32)  # as the solvers call it
+    try:
+        first = schedule(one)
+        jax.eval_shape(lambda t: (schedule(t), t)[1], one)  # what it returns is checked below
+    except Exception as error:
+        reason = str(error).split("\n", 1)[0]
+        raise ValueError(
+            f"{name} must be {spec.accepted()}, of one traced int32 (jnp.sqrt(t), not "
+            f"math.sqrt(t)), got {schedule!r}, which raises {type(error).__name__}: {reason}"
+        ) from error
     if isinstance(first, jax.core.Tracer):
         return
     if np.shape(first) != ():

@@ -162,6 +162,7 @@ class Regularizer(Member):
     lazy: ClassVar[bool] = False  # separable, and ``owed`` has a closed form
     debt: ClassVar[Debt] = "steps"  # what a coordinate that a round leaves out owes
     couples: ClassVar[bool] = False  # phi couples rankers
+    rotates: ClassVar[bool] = False  # phi is a function of ||x||_2 alone
     needs_metric: ClassVar[bool] = False  # X may miss all points with 0 where the metric is 0
 
     def value(self, weights: Array) -> Array:
@@ -255,17 +256,25 @@ class Solver(Member):
         """Whether a round may multiply all coordinates, those the rows do not touch as well."""
         return False
 
+    def dues(self, state: State, rounds: Array) -> Array:
+        """What the next ``rounds`` rounds (), made as one, leave every coordinate owing, ().
+
+        It is their number here. With debt "sum" it may be any amount that adds up and is the same
+        for all rankers, of a state with any number of them, such as a sum of step sizes.
+        """
+        return rounds
+
     def age(self, state: State, gap: Array, step: Array) -> State:
         """The state of coordinates that were left out, brought up to date.
 
         Args:
           state: its "feature" fields hold any of the coordinates, (m,).
-          gap: (m,) int32, how far the counter t moved without each.
+          gap: (m,) the :meth:`dues` of the rounds made without each.
           step: () int32, how far t moved per round; with debt "sum" the rounds may differ.
         """
         return state
 
-    def refresh(self, state: State) -> State:
+    def recomputed(self, state: State) -> State:
         """The state with what it recomputes from its "feature" fields now and then."""
         return state
 
@@ -296,13 +305,14 @@ class Solver(Member):
         return state, total(infos)
 
     def averaged_sweep(
-        self, state: State, block: Batch, batch_size: int, running: Running
-    ) -> tuple[State, Running, Info]:
-        """``sweep`` with an average of the iterates carried along; this form defines it."""
+        self, state: State, block: Batch, batch_size: int, running: Any
+    ) -> tuple[State, Any, Info]:
+        """``sweep`` with a ``solvers.running.Running`` average of the iterates carried along.
 
-        def one_round(
-            carry: tuple[State, Running], batch: Batch
-        ) -> tuple[tuple[State, Running], Info]:
+        This form defines it.
+        """
+
+        def one_round(carry: tuple[State, Any], batch: Batch) -> tuple[tuple[State, Any], Info]:
             state, running = carry
             weights = self.weights(state)
             state, info = self.update(state, batch)
@@ -312,25 +322,6 @@ class Solver(Member):
         rows = split_rows(block, batch_size)
         (state, running), infos = lax.scan(one_round, (state, running), rows)
         return state, running, total(infos)
-
-
-class Running(NamedTuple):
-    """An average of the iterates carried through a sweep: ``value <- keep value + add w``.
-
-    ``rule.weigh(counts, weight, rounds) -> (counts, keep, add)`` says by how much, given the
-    round's row weights; ``counts`` is whatever the rule must remember.
-    """
-
-    value: Array  # (d,)
-    counts: Any
-    rule: Any
-
-    def take(self, weights: Array, weight: Array, rounds: Array) -> Running:
-        """The average after a batch of ``rounds`` rounds made at ``weights``."""
-        counts, keep, add = self.rule.weigh(self.counts, weight, rounds)
-        # With nothing to add the average stays as it is, to the bit.
-        value = jnp.where(add > 0, keep * self.value + add * weights, self.value)
-        return Running(value, counts, self.rule)
 
 
 def split_rows(block: Batch, k: int) -> Batch:

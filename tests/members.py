@@ -31,6 +31,8 @@ NUMBERS = (0.3, -0.3, 0.6, 1.0, 2.0, 0.0, -1.0)
 STRENGTHS = (0.02, -0.3, 0.05, 0.6, 1.0, 0.0)  # of regularizers: most weights must survive
 RADII = (0.6, 1.0)  # of domains: some weights inside, some at the bound
 INTEGERS = (3, 1, 2, 0)
+# What shapes a program, by name: small blocks, roots kept for a while, iterations left early.
+SETTINGS = {"block_size": 2, "refresh": 2, "trips": 4}
 
 
 # ---- discovery -----------------------------------------------------------------------------
@@ -93,6 +95,7 @@ def is_valid(member: Member) -> bool:
 
 def with_numbers(cls: type, **fixed: Any) -> Any:
     """The class with example numbers that its checks accept, or None if ``fixed`` is refused."""
+    fixed = {n: value for n, value in SETTINGS.items() if n in specs(cls)} | fixed
     open_ = {n: s for n, s in specs(cls).items() if s.kind == "number" and n not in fixed}
 
     def candidates(at: int, name: str, spec: Spec) -> list[Any]:
@@ -112,17 +115,25 @@ def with_numbers(cls: type, **fixed: Any) -> Any:
 
 
 def other_numbers(member: Any) -> Any:
-    """The member with another valid value for each number: its default where that is new."""
+    """The member with another valid value for each number: its default where that is new.
+
+    Where its checks refuse the defaults together (a Simplex needs delta), it is half of each.
+    """
+    defaults = _other_numbers(member, True)
+    return defaults if is_valid(defaults) else _other_numbers(member, False)
+
+
+def _other_numbers(member: Any, use_defaults: bool) -> Any:
     changed: dict[str, Any] = {}
     fields = {field.name: field for field in dataclasses.fields(member)}
     for name, spec, value in member.specs():
         field = fields[name]
         if spec.kind == "member":
-            changed[field.name] = other_numbers(value)
+            changed[field.name] = _other_numbers(value, use_defaults)
         elif spec.kind == "number":
             half = value + 1 if spec.integer else value / 2
-            defaulted = field.default is not dataclasses.MISSING and field.default != value
-            changed[field.name] = field.default if defaulted else half
+            given = use_defaults and field.default is not dataclasses.MISSING
+            changed[field.name] = field.default if given and field.default != value else half
     return dataclasses.replace(member, **changed)
 
 
@@ -153,25 +164,22 @@ def _example(cls: type, inner: Any = None) -> Any:
 
 @cache
 def plain_solvers() -> tuple[Solver, ...]:
-    """Solvers without wrappers around them, in every allowed pair of what they are made of.
+    """Solvers without wrappers around them: each with every loss, regularizer and choice it takes.
 
-    Each solver with each of its choices meets every loss and every regularizer, and each loss
-    every regularizer: all pairs, in far fewer solvers than all triples.
+    A first-order solver meets a loss through its slopes and a regularizer through its ``solve``:
+    each solver has every one of both, but not every pair of them.
     """
-    frames = [(cls, chosen) for cls in discover(Solver) for chosen in choices(cls)]
-    penal = [f for f in frames if set(part_fields(f[0]).values()) == {Loss, Regularizer}]
-    lossy = [f for f in frames if set(part_fields(f[0]).values()) == {Loss}]
-    pairs = list(itertools.product(range(len(losses())), range(len(regularizers()))))
-    wanted = {(f, i, j): None for f, (i, j) in zip(itertools.cycle(range(len(penal))), pairs)}
-    for f in range(len(penal)):
-        met = [(i, j) for frame, i, j in wanted if frame == f]
-        lacking = [i for i in range(len(losses())) if i not in {i for i, _ in met}]
-        others = [j for j in range(len(regularizers())) if j not in {j for _, j in met}]
-        for i, j in itertools.zip_longest(lacking, others):
-            wanted[f, f % len(losses()) if i is None else i, j or 0] = None
-    made = [_made(*penal[f], losses()[i], regularizers()[j]) for f, i, j in wanted] + [
-        _made(*frame, loss) for frame in lossy for loss in losses()
-    ]
+    made: list[Solver | None] = []
+    for number, cls in enumerate(discover(Solver)):
+        kinds, own = set(part_fields(cls).values()), choices(cls)
+        if kinds == {Loss}:
+            made += [_made(cls, chosen, loss) for chosen in own for loss in losses()]
+        elif kinds == {Loss, Regularizer}:
+            many = max(len(losses()), len(regularizers()), len(own))
+            for at in range(many):
+                loss = losses()[(at + number) % len(losses())]
+                regularizer = regularizers()[at % len(regularizers())]
+                made.append(_made(cls, own[(at + number) % len(own)], loss, regularizer))
     return tuple(solver for solver in made if solver is not None)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from benchmarks.speed import memory, rankers, sparse
+from benchmarks.papers import ablations
+from benchmarks.speed import memory, rankers, sparse, transforms
 
 
 def test_rankers_measures_every_task_and_draws(tmp_path):
@@ -32,3 +33,23 @@ def test_sparse_measures_its_tasks(tmp_path):
         assert row["ratio"] > 0 and row["measured_non_zeros"] > 0
         assert abs(row["accuracy"] - row["accuracy_sgdclassifier"]) < 0.35
     assert json.loads((tmp_path / "sparse.json").read_text())["tasks"]
+
+
+def test_transforms_measures_every_transformation_beside_its_peer(tmp_path):
+    record = transforms.main(["--tiny", "--out", str(tmp_path)])
+    assert {row["transformation"] for row in record["transformations"]} == set(
+        transforms.CONTENDERS
+    )
+    assert all(row["ratio"] > 0 for row in record["transformations"] if "peer" in row)
+    assert json.loads((tmp_path / "transforms.json").read_text())["environment"]["versions"][
+        "optax"
+    ]
+
+
+def test_ablations_measure_every_variant(tmp_path):
+    record = ablations.main(["--tiny", "--out", str(tmp_path)])
+    names = [row["name"] for row in record["variants"]]
+    assert len(set(names)) == len(names) == 12
+    for row in record["variants"]:
+        assert row["passes_1"]["error"] < 0.6 and row["learning_rate"] > 0
+    assert json.loads((tmp_path / "ablations.json").read_text())["variants"]

@@ -17,6 +17,10 @@ SOLVERS = {
     "rda": js.AdaGradRDA(0.1, regularizer=js.regularizers.L1(0.1)),
     "mirror": js.AdaGradFOBOS(0.1, regularizer=js.regularizers.SquaredL2(0.1)),
     "mean": js.Averaged(js.AdaGradFOBOS(0.1)),
+    "sgd": js.SGD(0.1, 0.1, loss=js.losses.Squared()),
+    "norma": js.NORMA(0.1, 0.5),
+    "sdca": js.SDCA(0.1),
+    "sdca logistic": js.SDCA(0.1, js.losses.Logistic()),
 }
 
 
@@ -54,8 +58,10 @@ def test_rows_that_are_not_finite_are_refused_case_178(front, bad):
         js.AdaGradFOBOS(1e20, loss=js.losses.Squared(), accumulate="batch"),
         js.Pegasos(1e-20, loss=js.losses.Squared()),
         js.Averaged(js.Pegasos(1e-20, loss=js.losses.Squared())),
+        js.SGD(1e-30, 1e20, loss=js.losses.Squared()),
+        js.NORMA(1e-20, 0.5, loss=js.losses.Squared()),
     ],
-    ids=["example", "batch", "pegasos", "mean"],
+    ids=["example", "batch", "pegasos", "mean", "sgd", "norma"],
 )
 def test_a_run_that_diverges_ends_in_one_error_case_179(front, solver):
     X = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32)

@@ -14,6 +14,7 @@ import jaxsolvers as js
 from jaxsolvers import cli
 from jaxsolvers.cli import solver_catalog
 from jaxsolvers.cli.arguments import build_parser
+from jaxsolvers.cli.messages import one_line
 from jaxsolvers.losses import Hinge
 from jaxsolvers.members import choice, member, number, part
 from jaxsolvers.protocol import Loss
@@ -241,6 +242,22 @@ def test_solvers_lists_all_that_can_be_chosen(run):
     assert "--regularizer.l1 " in printed and "--average-power" in printed
     one = run.fine("solvers", "AdaGradRDA")
     assert "argmin" in one and "--initial-accumulator" in one and ">>>" not in one
+
+
+def test_settings_of_a_program_are_integers_or_none(run, tmp_path):
+    data, model = save(tmp_path, "binary", "dense.npz"), tmp_path / "model.npz"
+    full = ("train", "--solver", "full-adagrad-rda", data, "-o", model)
+    run.fine(*full, "--metric-block-size", "3", "--refresh", 2, "--set", "trips=5")
+    known = run.fine("info", model)
+    assert "block_size 3" in known and "refresh 2" in known and "trips 5" in known
+    run.fine(*full, "--metric-block-size", "none", "--block-size", 16)
+    assert "block_size none" in run.fine("info", model)
+    assert "an integer >= 1 or None, default: none" in one_line(
+        run("train", *full[1:3], "--help").out
+    )
+    for bad in ("0", "2.5", "1,2"):
+        for option in ("--refresh", "--metric-block-size"):
+            assert f"{option} must be an integer >= 1" in run.refused(*full, option, bad)
 
 
 @member

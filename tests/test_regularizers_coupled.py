@@ -279,6 +279,15 @@ def test_one_coordinate_all_equal_ones_and_huge_radii(member: Regularizer) -> No
         np.testing.assert_allclose(x, [shared, shared, -shared], rtol=1e-6)
 
 
+@every_coupled
+def test_the_number_of_trips_does_not_depend_on_the_data(member: Regularizer) -> None:
+    """The searches are loops of fixed length; nothing waits for the slowest of many rankers."""
+    traced = jax.make_jaxpr(with_slopes)(
+        member.cast(FLOAT), *(jnp.ones(3, FLOAT),) * 2, jnp.ones(())
+    )
+    assert "scan[" in str(traced) and "while[" not in str(traced)
+
+
 # ---- facts ---------------------------------------------------------------------------------------
 def test_what_the_members_say_of_themselves() -> None:
     for member in NORMS + BALLS:

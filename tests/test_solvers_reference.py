@@ -5,9 +5,8 @@ Every solver x loss x regularizer x choice round by round, and ``fit`` as a whol
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
-from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -16,131 +15,29 @@ import jax.numpy as jnp
 import members
 import numpy as np
 import pytest
-from references import averages
 from references import losses as reference_losses
-from references.adagrad import adagrad
-from references.pegasos import pegasos
-from references.proximal import proximal
+from solver_references import (
+    FLOAT,
+    REFERENCES,
+    SAFE,
+    WRAPPERS,
+    D,
+    Data,
+    Fields,
+    N,
+    first,
+    stream,
+)
 from tolerances import assert_close
 
 import jaxsolvers as js
 from jaxsolvers.features import Dense
 from jaxsolvers.protocol import Batch, Problem, Solver
 
-ROUNDS, N, D = 20, 45, 5
-FLOAT = np.dtype(jnp.result_type(float))
-SAFE = 1e-4  # least distance of a score from a kink that a float32 run must keep
-
-
-class Data(NamedTuple):
-    """A stream of ROUNDS batches; padded rows point at row N."""
-
-    X: np.ndarray  # (N + 1, D), rounded to the working dtype, the last row 0
-    y: np.ndarray  # (N + 1,)
-    weight: np.ndarray  # (N + 1,), the last 0
-    index: np.ndarray  # (ROUNDS, k)
-
-    @property
-    def batches(self) -> list[list[int]]:
-        return [[i for i in batch if i < N] for batch in self.index.tolist()]
-
-
-def stream(loss: Any, k: int, seed: int) -> Data:
-    """Passes over N rows in batches of k, the last of a pass short; some rows weigh 0."""
-    rng = np.random.default_rng(seed)
-    X = 0.5 * rng.normal(size=(N + 1, D))
-    X[:, 1] *= rng.random(N + 1) < 0.3  # seldom seen
-    X[:, 2] = 0  # never seen
-    X[[8, N]] = 0
-    y = members.targets(loss, rng, N + 1)
-    weight = rng.uniform(0.2, 2.0, N + 1) * (rng.random(N + 1) < 0.85)
-    weight[N] = 0
-    weight[k : 2 * k] = 0  # the second round has no live row at all
-    one_pass = np.append(np.arange(N), np.full(-N % k, N)).reshape(-1, k)
-    index = np.concatenate([one_pass] * math.ceil(ROUNDS / len(one_pass)))[:ROUNDS]
-    return Data(X.astype(FLOAT).astype(float), y.astype(FLOAT).astype(float), weight, index)
-
-
-# ---- one adapter per solver: (solver, data) -> run with .w, .t and the fields of its state -----
-Fields = dict[str, list[Any]]
-
-
-def first(solver: Any) -> np.ndarray:
-    """w_1: 0, or where a domain without 0 starts."""
-    regularizer = getattr(solver, "regularizer", None)
-    start = None if regularizer is None else regularizer.start((D,), FLOAT)
-    return np.zeros(D) if start is None else np.asarray(start, float)
-
-
-def reference_pegasos(solver: js.Pegasos, data: Data) -> tuple[Any, Fields]:
-    name, parameter = members.reference_loss(solver.loss)
-    run = pegasos(
-        data.X, data.y, data.batches, lam=float(solver.lam), loss=name, parameter=parameter,
-        weights=data.weight, project=solver.project,
-    )  # fmt: skip
-    vector = [float(solver.lam) * max(t, 1) * w for t, w in zip(run.t, run.w, strict=True)]
-    fields: Fields = {"scalars.t": run.t, "vector": vector}
-    if solver.project:
-        fields["square_norm"] = [v @ v for v in vector]
-    return run, fields
-
-
-def reference_adagrad(form: str, solver: Any, data: Data) -> tuple[Any, Fields]:
-    name, parameter = members.reference_loss(solver.loss)
-    regularizer, strengths = members.reference_regularizer(solver.regularizer, D)
-    eta = float(solver.learning_rate)
-    run = adagrad(
-        data.X, data.y, data.batches, form=form, learning_rate=eta, delta=float(solver.delta),
-        initial_accumulator=float(solver.initial_accumulator), loss=name, parameter=parameter,
-        regularizer=regularizer, strengths=strengths, accumulate=solver.accumulate,
-        weights=data.weight, centre=first(solver),
-    )  # fmt: skip
-    fields: Fields = {"t": run.t, "accumulator": run.accumulator}
-    if form == "rda":
-        fields["gradient_sum"] = [eta * g for g in run.gradient_sum]
-    else:
-        fields["current"] = run.w
-    return run, fields
-
-
-def reference_proximal(form: str, solver: Any, data: Data) -> tuple[Any, Fields]:
-    name, parameter = members.reference_loss(solver.loss)
-    regularizer, strengths = members.reference_regularizer(solver.regularizer, D)
-    run = proximal(
-        data.X, data.y, data.batches, form=form, learning_rate=float(solver.learning_rate),
-        loss=name, parameter=parameter, regularizer=regularizer, strengths=strengths,
-        weights=data.weight, centre=first(solver),
-    )  # fmt: skip
-    own = {"gradient_sum": run.rated_sum} if form == "rda" else {"current": run.w}
-    return run, {"t": run.t, **own}
-
-
-REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
-    "Pegasos": reference_pegasos,
-    "AdaGradRDA": partial(reference_adagrad, "rda"),
-    "AdaGradFOBOS": partial(reference_adagrad, "mirror"),
-    "RDA": partial(reference_proximal, "rda"),
-    "FOBOS": partial(reference_proximal, "fobos"),
-}
-
-
-def reference_averaged(solver: js.Averaged, run: Any) -> tuple[list[np.ndarray], Fields]:
-    start = int(solver.start)
-    args = (first(solver.solver), run.w, run.t)
-    if solver.kind == "uniform":
-        mean = averages.uniform_average(*args, start=start)
-    else:
-        power = float(solver.power)
-        mean = averages.polynomial_average(*args, power=power, start=start)
-    return mean, {"counts.t": run.t, "counts.averaged": [max(t - start, 0) for t in run.t]}
-
-
-WRAPPERS = {"Averaged": reference_averaged}
-
 
 @pytest.mark.parametrize("cls", members.discover(Solver))
 def test_every_solver_has_a_numpy_reference(cls: type) -> None:
-    where = "tests/references/ and its adapter to REFERENCES in tests/test_solvers_reference.py"
+    where = "tests/references/ and its adapter to REFERENCES in tests/solver_references.py"
     assert cls.__name__ in REFERENCES | WRAPPERS, members.missing(cls, where)
 
 
@@ -152,6 +49,8 @@ def clear(run: Any, solver: Solver, data: Data) -> bool:
     # Of residuals. Huber's slope is continuous: it does not jump where the parabola ends.
     jumps = {"absolute": [0.0], "epsilon_insensitive": [-(parameter or 0.0), parameter or 0.0]}
     before = [first(solver), *run.w[:-1]]
+    if getattr(run, "doubt", 9) < 1:
+        return False  # an eigenvalue near where it would count as rounding
     for w, batch in zip(before, data.batches, strict=True):
         for i in batch:
             score = w @ data.X[i]
@@ -192,6 +91,13 @@ def check_fields(state: Any, fields: Fields) -> None:
         assert_close(attrgetter(name)(state), np.array(expected), "reference", name=name)
 
 
+def settled(solver: Any) -> Any:
+    """The solver with so many trips that what iterates in a round comes to its end."""
+    if hasattr(solver, "solver"):
+        return dataclasses.replace(solver, solver=settled(solver.solver))
+    return dataclasses.replace(solver, trips=1500) if hasattr(solver, "trips") else solver
+
+
 def check_rounds(solver: Solver, wrapper: Any, k: int) -> None:
     """The solver, and a wrapper with it in its place, against the reference after every round."""
     data, run, fields = clear_stream(solver, k)
@@ -201,7 +107,9 @@ def check_rounds(solver: Solver, wrapper: Any, k: int) -> None:
     problem = Problem((D,), N, jnp.asarray(live, FLOAT), jnp.asarray(at_zero, FLOAT))
     x, y, weight = (jnp.asarray(a, FLOAT)[data.index] for a in data[:3])
     rounds = Batch(Dense(x), y, weight, jnp.asarray(data.index, jnp.int32))
-    states, weights, inner, info = trajectory((wrapper or solver).cast(FLOAT), problem, rounds)
+    states, weights, inner, info = trajectory(
+        settled(wrapper or solver).cast(FLOAT), problem, rounds
+    )
 
     if wrapper is not None:
         expected, counters = WRAPPERS[type(wrapper).__name__](wrapper, run)
@@ -218,11 +126,15 @@ def check_rounds(solver: Solver, wrapper: Any, k: int) -> None:
     assert np.asarray(info.finite).all()
 
 
-@pytest.mark.parametrize("k", [1, 7])
+def batch_sizes(solver: Solver) -> tuple[int, ...]:
+    return (1,) if solver.single_row else (1, 7)
+
+
 @members.each(members.plain_solvers(), "solver")
-def test_every_round_equals_the_numpy_loop(solver: Solver, k: int) -> None:
-    """Within a wrapper, whose kinds alternate: each meets every combination at one k."""
-    at = members.plain_solvers().index(solver) + (k == 1)
+def test_every_round_equals_the_numpy_loop(solver: Solver) -> None:
+    """Within a wrapper; kinds of these and rows per round alternate."""
+    at = members.plain_solvers().index(solver)
+    k = batch_sizes(solver)[at // 2 % len(batch_sizes(solver))]
     for plain in (solver, members.other_numbers(solver)):
         kinds = members.wrapped(plain)
         check_rounds(plain, kinds[at % len(kinds)] if kinds else None, k)
@@ -232,7 +144,7 @@ def test_every_round_equals_the_numpy_loop(solver: Solver, k: int) -> None:
 @members.every_solver()
 def test_every_round_of_a_covering_set_equals_the_numpy_loop(solver: Solver) -> None:
     """Solvers by themselves; wrappers where the others did not have them."""
-    for k in (1, 7):
+    for k in batch_sizes(solver):
         inner = getattr(solver, "solver", None)
         check_rounds(*((solver, None) if inner is None else (inner, solver)), k)
 

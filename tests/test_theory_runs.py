@@ -289,6 +289,25 @@ def test_many_rankers_keep_what_their_states_tell(monkeypatch: Any, sparse: bool
             assert_bitwise(other.history[key], whole.history[key], key)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_classes_as_one_problem_keep_what_their_state_tells(sparse: bool) -> None:
+    rows = scipy.sparse.csr_matrix(ROWS) if sparse else ROWS
+    group = js.regularizers.GroupL2(0.01, axis=-2)
+    hinge = js.losses.MulticlassHinge()
+    for front, loss in ((js.fit, hinge), (js.fit_one_vs_rest, js.losses.Hinge())):
+        solver = js.AdaGradRDA(0.3, 1.0, loss=loss, regularizer=group)
+        fit = front(solver, rows, LABELS, epochs=2, record=("theory",))
+        state = fit.state.solver_state
+        if front is js.fit_one_vs_rest:
+            state = jax.tree.map(lambda leaf: leaf[0], state[0])
+        gamma = np.sqrt(np.asarray(state.accumulator, np.float64)).sum()
+        w = np.asarray(fit.model.coef, np.float64)
+        bound = ((w**2).sum() + (w**2).max() * gamma) / 0.6 + 0.3 * gamma
+        assert fit.history["gamma"].shape == fit.history["regret_bound"].shape == (2,)
+        assert_close(fit.history["gamma"][-1].astype(FLOAT), gamma, "compiled")
+        assert_close(fit.history["regret_bound"][-1].astype(FLOAT), bound, "compiled")
+
+
 def test_a_lost_ranker_tells_nothing() -> None:
     rates = np.array([0.1, np.finfo(FLOAT).max / 8, 0.1])
     solver = js.AdaGradFOBOS(rates, loss=js.losses.Squared(), accumulate="batch")
@@ -300,14 +319,15 @@ def test_a_lost_ranker_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize("front", [js.fit, js.fit_one_vs_rest])
-@pytest.mark.parametrize("record", ["theory", ("gap",), ("theory", 3), None])
+@pytest.mark.parametrize("record", ["theory", ("gaps",), ("theory", 3), None])
 def test_an_unknown_record_is_refused(front: Any, record: Any) -> None:
     with pytest.raises(ValueError, match=r"^record must be a list or tuple .*'theory'.* got"):
         front(SOLVERS["rda"], ROWS, LABELS < 5, record=record)
 
 
 def test_a_solver_that_tells_nothing_is_refused() -> None:
-    for solver in (js.Pegasos(0.1), js.Averaged(js.Pegasos(0.1))):
+    alone = js.RDA(lambda t: 0.1)  # without a number of its own
+    for solver in (js.Pegasos(0.1), js.Averaged(js.Pegasos(0.1)), alone):
         with pytest.raises(ValueError, match=f"^record must not .* {type(solver).__name__}"):
             js.fit(solver, ROWS, LABELS < 5, record=("theory",))
     told = js.fit(js.Averaged(SOLVERS["rda"]), ROWS, LABELS < 5, record=("theory",)).history

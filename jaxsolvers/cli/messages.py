@@ -13,6 +13,7 @@ _HINTS = {
     "zero_based=True": "--zero-based yes",
     "zero_based=False": "--zero-based no",
     "; all in history['positives']": "",
+    " or a schedule t -> number": "",
     "; all in state.alive": "",
 }
 # How reading complains of features beyond the width that is asked for.

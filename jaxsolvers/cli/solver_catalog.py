@@ -22,6 +22,7 @@ from jaxsolvers.solvers.averaged import Averaged
 
 # Numbers that the library asks for and a newcomer cannot know yet.
 STARTING_VALUES = {"learning_rate": 0.1, "lam": 1e-4}
+_OWN_OPTIONS = {"block_size": "--metric-block-size"}  # whose name is one of train's own
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
@@ -36,7 +37,7 @@ class Setting(NamedTuple):
     @property
     def option(self) -> str:
         """As an option, e.g. "--loss.gamma"."""
-        return "--" + self.path.replace("_", "-")
+        return _OWN_OPTIONS.get(self.path, "--" + self.path.replace("_", "-"))
 
     @property
     def values(self) -> list[str]:
@@ -44,6 +45,11 @@ class Setting(NamedTuple):
         if self.spec.kind == "member":
             return list(parts_of(self.spec.base))
         return ["yes" if o is True else "no" if o is False else str(o) for o in self.spec.options]
+
+    @property
+    def accepted(self) -> str:
+        """The values accepted, in words: a schedule cannot be written here."""
+        return dataclasses.replace(self.spec, schedule=False).accepted()
 
     @property
     def is_flag(self) -> bool:
@@ -58,6 +64,7 @@ class Setting(NamedTuple):
         if isinstance(self.default, Member):
             return f"default: {name_of(type(self.default))}"
         word = {True: "yes", False: "no"}.get(self.default) if self.spec.kind == "choice" else None
+        word = "none" if self.default is None else word
         plain = isinstance(self.default, (int, float))
         return f"default: {word or (f'{self.default:g}' if plain else self.default)}"
 
@@ -77,10 +84,20 @@ class Setting(NamedTuple):
             accepted = ", ".join(self.values)
             hint = nearest(text, self.values)
             raise ValueError(f"{self.path} must be one of {accepted}, got {text!r}{hint}")
+        if self.spec.optional and text.lower() == "none":
+            return None
+        if self.spec.kind == "setting":
+            if (
+                not re.fullmatch(r"-?\d+", text)
+                or self.spec.violated(np.asarray(text, float)).any()
+            ):
+                name = self.option.removeprefix("--").replace("-", "_")
+                raise ValueError(f"{name} must be {self.accepted}, got {text!r}")
+            return int(text)
         try:
             numbers = [float(part) for part in text.split(",")]
         except ValueError:
-            raise ValueError(f"{self.path} must be {self.spec.accepted()}, got {text!r}") from None
+            raise ValueError(f"{self.path} must be {self.accepted}, got {text!r}") from None
         if len(numbers) > 1:
             return np.array(numbers)
         whole = self.spec.integer and numbers[0].is_integer()
@@ -168,7 +185,7 @@ def settings_of(
             part = default if text is None else setting.parse(text)
             if part is not dataclasses.MISSING:
                 yield from settings_of(part, chosen, setting.path + ".")
-        elif spec.kind == "number" or len(spec.options) > 1:
+        elif spec.kind in ("number", "setting") or len(spec.options) > 1:
             yield setting
 
 
@@ -199,7 +216,7 @@ def made(member: type[Member] | Member, chosen: dict[str, str], prefix: str = ""
         text = chosen.get(setting.path)
         value = setting.default if text is None else setting.parse(text)
         if value is dataclasses.MISSING:
-            raise ValueError(f"{setting.path} must be given: {spec.accepted()}")
+            raise ValueError(f"{setting.path} must be given: {setting.accepted}")
         values[name] = made(value, chosen, setting.path + ".") if spec.kind == "member" else value
     return (member if isinstance(member, type) else type(member))(**values)
 

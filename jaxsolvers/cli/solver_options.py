@@ -139,7 +139,9 @@ def _values(member: Member, prefix: str) -> Iterator[tuple[str, Any]]:
         if spec.kind == "member":
             yield path, name_of(type(value))
             yield from _values(value, f"{path}.")
-        elif spec.kind == "number" or len(spec.options) > 1:
+        elif value is None:
+            yield path, "none"
+        elif spec.kind in ("number", "setting") or len(spec.options) > 1:
             yield path, value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -151,7 +153,7 @@ def _add(group: Any, setting: Setting) -> dict[str, tuple[str, list[str]]]:
     alone = {"average": "uniform"}.get(setting.path)
     if setting.is_flag:
         alone = "yes"
-    accepted = "" if setting.values else f"{setting.spec.accepted()}, "
+    accepted = "" if setting.values else f"{setting.accepted}, "
     text, default = setting.text.rstrip("."), setting.default_text
     if setting.path == "average":
         text, default = "which mean of the iterates is saved", "none; alone it means uniform"

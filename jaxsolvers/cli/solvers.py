@@ -53,7 +53,7 @@ def _print_settings(kind: str, cls: type[Member]) -> None:
 
 def _print_setting(setting: Setting, option: str) -> None:
     accepted = "NAME" if setting.spec.kind == "member" else ", ".join(setting.values)
-    print(f"      {option:<26} {accepted or setting.spec.accepted()} ({setting.default_text})")
+    print(f"      {option:<26} {accepted or setting.accepted} ({setting.default_text})")
 
 
 def _summary(cls: type[Member]) -> str:

@@ -18,17 +18,23 @@ from jaxsolvers.engine.blocks import check_sparse, choose_blocks, make_slabs
 from jaxsolvers.engine.gram_slabs import kernel_of
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.order import ORDERS, epoch_order, key_words
+from jaxsolvers.engine.record import check_record
 from jaxsolvers.engine.sharding import mesh_of, n_devices
 from jaxsolvers.engine.slabs import Data, Slabs
-from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
+from jaxsolvers.engine.state import (
+    Settings,
+    TrainState,
+    check_continues,
+    check_examples,
+    describe,
+)
 from jaxsolvers.engine.stream import Stream, stream_slabs
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Assignment, Plan, tile_size
 from jaxsolvers.members import Array
-from jaxsolvers.protocol import Loss, Problem, Regularizer, Solver
+from jaxsolvers.protocol import Loss, Regularizer, Solver
 
 INTERCEPTS = ("none", "column")
-RECORDS = ("theory",)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -153,6 +159,7 @@ def prepare(
     )
     if before is not None:
         check_continues(before.settings, settings, options.block_size is not None)
+        check_examples(before, n)
     ready = numbers.without_kernel()
     ready = ready.free_intercept() if intercept == "column" else ready
     ready = ready.for_rankers(n_rankers)
@@ -163,6 +170,7 @@ def prepare(
     make = partial(make_slabs, blocks=blocks, solver=ready, batch_size=batch_size, tile=tile)
     slabs = stream_slabs(data, blocks.rows, make) if streamed else make(data)
     assignment, live, at_zero = _assign(solver, targets, weight, examples.dtype)
+    shape = (data.width,) if targets.together is None else (targets.together, data.width)
     job = Job(
         ready,
         slabs,
@@ -173,37 +181,17 @@ def prepare(
         settings,
         words,
         range(first, first + epochs),
-        (data.width,) if targets.together is None else (targets.together, data.width),
+        shape,
         tile,
         tile * n_devices(mesh),
         before,
-        _check_record(options.record, ready, data, examples.dtype),
+        check_record(options.record, ready, data, targets, shape),
     )
     chunk = n_rankers
     if options.chunk_size is not None:
         chunk = checks.check_integer(options.chunk_size, "chunk_size")
         chunk = -(-chunk // job.group) * job.group
     return job, chunk
-
-
-def _check_record(record: Any, solver: Solver, data: Data, dtype: Any) -> tuple[str, ...]:
-    """What is kept of every epoch; a ValueError that names ``record`` if that cannot be."""
-    accepted = ", ".join(map(repr, RECORDS))
-    if not isinstance(record, list | tuple) or any(name not in RECORDS for name in record):
-        raise ValueError(
-            f"record must be a list or tuple of names among {accepted}, got {record!r}"
-        )
-
-    def one(solver: Solver) -> dict[str, Array]:
-        zero = jnp.zeros((), dtype)
-        return solver.theory(solver.init(Problem((data.width,), 1, zero, zero), dtype))
-
-    if record and not jax.eval_shape(jax.vmap(one, in_axes=(solver.ranker_axes(),)), solver):
-        raise ValueError(
-            f"record must not hold 'theory' for {type(solver).__name__}, whose state alone tells "
-            f"nothing (see js.theory), got {record!r}"
-        )
-    return tuple(record)
 
 
 def _hashable(weight: np.ndarray) -> float | tuple[float, ...]:

@@ -28,6 +28,7 @@ from jax import lax
 from jaxsolvers.features import Dense, merge, restrict
 from jaxsolvers.members import Array, Leaf
 from jaxsolvers.protocol import Batch, Info, Solver, State
+from jaxsolvers.solvers.compensated import added
 
 # (solver, state, alive, block, what else one ranker needs) -> (state, alive, info)
 Step = Callable[[Solver, State, Array, Batch, Any], tuple[State, Array, Info]]
@@ -39,8 +40,9 @@ class Tile(NamedTuple):
     state: State
     alive: Array  # (T,)
     factor: Array | None  # (T,) what "feature" fields are to be multiplied by
-    last: Array | None  # (columns,) int32, the clock when each column was up to date
-    clock: Array  # () int32, how far the counter t moved in this program
+    last: Array | None  # (columns,) the clock when each column was up to date
+    clock: Array | None  # () what each column would owe by now in this program, ``Solver.dues``
+    fast: Array | None  # () what rounding put into the clock; None for a count of rounds
 
 
 class Form(NamedTuple):
@@ -79,12 +81,15 @@ def one_ranker(solver: Solver) -> Solver:
 def enter(solver: Solver, state: State, alive: Array, form: Form, n_columns: int) -> Tile:
     """A tile's state as it is trained here."""
     scales = one_ranker(solver).scales(form.one)
+    dues = jax.eval_shape(solver.dues, state, jax.ShapeDtypeStruct((), jnp.int32))
+    owes = solver.debt != "none"
     return Tile(
         state=_features_first(state, form),
         alive=alive,
         factor=jnp.ones(alive.shape, _dtype(form)) if scales else None,
-        last=None if solver.debt == "none" else jnp.zeros(n_columns, jnp.int32),
-        clock=jnp.zeros((), jnp.int32),
+        last=jnp.zeros(n_columns, dues.dtype) if owes else None,
+        clock=jnp.zeros((), dues.dtype) if owes else None,
+        fast=jnp.zeros((), dues.dtype) if owes and _is_float(dues.dtype) else None,
     )
 
 
@@ -93,10 +98,10 @@ def leave(solver: Solver, tile: Tile, form: Form, step: Array) -> tuple[State, A
     state = tile.state
     if tile.factor is not None:
         state = _scaled(state, tile.factor, form)
-    if tile.last is not None:
+    if tile.last is not None and tile.clock is not None:
         gap = tile.clock - tile.last
         state = _over_rankers(solver, form, _age)(solver, state, gap, step)
-    state = _over_rankers(solver, form, _refresh)(solver, state)
+    state = _over_rankers(solver, form, _recomputed)(solver, state)
     return _features_last(state, form), tile.alive
 
 
@@ -130,12 +135,12 @@ def rounds(
     part = jax.tree.map(
         lambda leaf, wide: restrict(leaf, columns) if wide else leaf, tile.state, form.features
     )
-    last = tile.last
-    clock = tile.clock + jnp.sum(
-        jax.vmap(solver.rounds)(block.weight.reshape(-1, batch_size)), dtype=jnp.int32
-    )
-    if last is not None:
-        gap = tile.clock - restrict(last, columns)
+    last, clock, fast = tile.last, tile.clock, tile.fast
+    if last is not None and clock is not None:
+        assert len(block.weight) == batch_size  # blocks of several rounds leave no debts
+        gap = clock - restrict(last, columns)
+        # A plain sum of 1e6 step sizes in float32 is a percent off.
+        clock, fast = added(clock, solver.dues(tile.state, solver.rounds(block.weight)), fast)
         part = _over_rankers(own, form, _age)(own, part, gap, per_round)
         last = merge(last, columns, jnp.broadcast_to(clock, columns.shape))
     factor = tile.factor
@@ -169,7 +174,7 @@ def rounds(
         part,
         form.features,
     )
-    return Tile(state, alive, factor, last, clock), info
+    return Tile(state, alive, factor, last, clock, fast), info
 
 
 def restricted_numbers(solver: Solver, columns: Array, n_columns: int) -> Solver:
@@ -190,8 +195,8 @@ def _age(solver: Solver, state: State, gap: Array, step: Array) -> State:
     return solver.age(state, gap, step)
 
 
-def _refresh(solver: Solver, state: State) -> State:
-    return solver.refresh(state)
+def _recomputed(solver: Solver, state: State) -> State:
+    return solver.recomputed(state)
 
 
 def _over_rankers(solver: Solver, form: Form, function: Any) -> Any:
@@ -259,6 +264,10 @@ def _kept_in_range(state: State, factor: Array, part: State, form: Form) -> tupl
         return _scaled(state, jnp.where(out, factor, 1), form), jnp.where(out, 1, factor)
 
     return lax.fori_loop(0, jnp.any(out).astype(jnp.int32), multiply, (state, factor))
+
+
+def _is_float(dtype: Any) -> bool:
+    return jnp.issubdtype(dtype, jnp.floating)
 
 
 def _n_columns(state: State, form: Form) -> int:

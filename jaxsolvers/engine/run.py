@@ -18,10 +18,11 @@ from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.job import Job, Options, check_solver, prepare
 from jaxsolvers.engine.lanes import Result, open_group
 from jaxsolvers.engine.progress import Progress
+from jaxsolvers.engine.record import recorded
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
-from jaxsolvers.engine.tile import Group, advance, tile_theory
+from jaxsolvers.engine.tile import Group, advance
 from jaxsolvers.models import KernelModel, LinearModel
 from jaxsolvers.models.kernel import kernel_model
 from jaxsolvers.protocol import Info, Regularizer, Solver
@@ -80,11 +81,13 @@ def fit(
       key: seed of the orders, an int or a JAX key; 0 by default.
       sample_weight: (n,) >= 0; only ratios count. Weight 0 leaves a row out. None with a source.
       intercept: "none" (default) or "column": a constant 1 beside the features. First-order
-        solvers leave it unregularized, Pegasos regularizes it.
+        solvers leave it unregularized, linear-step ones (Pegasos, SDCA, SGD, NORMA) regularize it.
       state: ``Fit.state`` of an earlier call: ``epochs`` more with its settings.
       record: names of what else goes into the history at the end of every epoch. "theory": what
         ``js.theory.of_state`` tells of the solver's state, for AdaGrad "gamma" and in the dual
-        averaging form "regret_bound" (NaN for a lost ranker).
+        averaging form "regret_bound". "objective": as ``js.metrics.objective``, the weights of
+        positives included; "gap", for SDCA: as ``js.metrics.duality_gap``. These two cost a
+        pass over the rows each time, and are not for a source. NaN for a lost ranker.
       block_size: rows handled together; a speed setting, the default suits most.
       mesh: a ``jax.sharding.Mesh`` with an axis "rankers".
       progress: whether to show a progress bar (tqdm).
@@ -246,7 +249,7 @@ def _train_chunk(
                 waiting[0].add(waiting[1])
             waiting = totals, infos
             bar.advance(count * (stop - start))
-        told.append(_theory(job, groups) if "theory" in job.record else {})
+        told.append(recorded(job.record, groups, job.slabs.data, job.plan))
         if not all(past.alive.any() for past in epochs) and stop - start == len(job.live):
             break  # every ranker is lost: train reports it
     if waiting is not None:
@@ -257,18 +260,6 @@ def _train_chunk(
         for past, more, (start, end) in zip(epochs, told, itertools.pairwise(ends), strict=True)
     ]
     return groups, {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
-def _theory(job: Job, groups: list[Group]) -> dict[str, np.ndarray]:
-    """What the states of a chunk's rankers tell, without the dummies."""
-    parts = [tile_theory(group.solver, group.lanes, plan=job.plan) for group in groups]
-    return {
-        name: np.concatenate(
-            [np.asarray(part[name], np.float64)[: group.size]
-             for part, group in zip(parts, groups, strict=True)]
-        )
-        for name in parts[0]
-    }  # fmt: skip
 
 
 class _Totals:

@@ -99,6 +99,18 @@ def check_continues(before: Settings, now: Settings, blocks_given: bool) -> None
             )
 
 
+def check_examples(state: TrainState, n: int) -> None:
+    """Raise a ValueError if the state keeps numbers for each of another number of rows."""
+    first = state.tiles()[0]
+    names = jax.tree.leaves(first.axes, is_leaf=lambda node: type(node) is tuple)
+    for axes, leaf in zip(names, jax.tree.leaves(first), strict=True):
+        if "example" in axes and leaf.shape[-1] != n:
+            raise ValueError(
+                f"state keeps numbers of {leaf.shape[-1]} rows and continues on the same ones, "
+                f"got {n} in X"
+            )
+
+
 # Settings that follow from an argument of another name.
 _ARGUMENTS = {
     "n_features": "X",

@@ -8,12 +8,14 @@ metric is undefined gets NaN without a warning.
 
 from jaxsolvers.metrics.classification import error_rate
 from jaxsolvers.metrics.cutoffs import ndcg_at_k, precision_at_k, recall_at_k
+from jaxsolvers.metrics.duality import duality_gap
 from jaxsolvers.metrics.label_ranking import label_ranking_average_precision
 from jaxsolvers.metrics.objectives import objective
 from jaxsolvers.metrics.ranking import average_precision, roc_auc
 
 __all__ = [
     "average_precision",
+    "duality_gap",
     "error_rate",
     "label_ranking_average_precision",
     "ndcg_at_k",

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxsolvers.checks import check_matrix, check_reals, host_array, is_real
+from jaxsolvers.checks import check_matrix, host_array
 from jaxsolvers.csr import Csr, check_csr, is_sparse
 from jaxsolvers.members import Array
 from jaxsolvers.metrics.checks import checked_weights
+from jaxsolvers.metrics.model_targets import answers_of, rows_of
 from jaxsolvers.models import KernelModel, LinearModel
 from jaxsolvers.protocol import Regularizer, Solver
 
@@ -74,7 +75,7 @@ def objective(
         raise ValueError(f"y must be (n,) labels for a joint loss, got shape {y.shape}")
     n_rankers = None if whole else model.n_rankers
     solver.check_shapes(n_rankers, model.n_features, model.n_rankers)
-    targets = _codes(model, y) if len(y.shape) == 1 else _indicator(y)
+    targets = answers_of(model.classes, model.n_rankers, y)
     loss = np.zeros(model.n_rankers or 1)
     dtype: Any = None
     own = solver
@@ -87,7 +88,7 @@ def objective(
             dtype = scores.dtype
             own = solver.cast(dtype)
             own = own if whole else own.for_rankers(len(loss))
-        target = _targets(targets, at, several, dtype)
+        target = rows_of(targets, at, several, dtype)
         losses = _losses(own, scores, target, jnp.asarray(weight[at], dtype), several, whole)
         loss += np.asarray(losses, np.float64)
     weights = jnp.concatenate(
@@ -97,7 +98,7 @@ def objective(
     if whole:
         mean = jnp.asarray((loss[0] if solver.loss.joint else loss.sum()) / weight.sum(), dtype)
         return own.free_intercept().penalty(weights) + mean
-    values = _penalties(own.free_intercept(), weights) + jnp.asarray(loss / weight.sum(), dtype)
+    values = penalties(own.free_intercept(), weights) + jnp.asarray(loss / weight.sum(), dtype)
     return values if several else values[0]
 
 
@@ -110,39 +111,6 @@ def _weights(model: LinearModel | KernelModel, dtype: Any) -> Array:
     if isinstance(model, KernelModel):
         return jnp.sqrt(jnp.maximum(jnp.atleast_1d(model.square_norms()), 0))[:, None].astype(dtype)
     return jnp.atleast_2d(jnp.asarray(model.densify().coef, dtype))
-
-
-def _codes(model: LinearModel | KernelModel, y: np.ndarray) -> np.ndarray:
-    """Class codes (n,) int32 of many rankers, -1 and +1 of a single one, or the real targets."""
-    if model.classes is None and model.n_rankers is None:
-        return check_reals(y, "y", "hold real numbers")
-    known = range(model.n_rankers or 0) if model.classes is None else model.classes.tolist()
-    code = {label: i for i, label in enumerate(known)}
-    unknown = [label for label in np.unique(y).tolist() if label not in code]
-    if unknown:
-        raise ValueError(f"y holds the label {unknown[0]!r}, which is not a class of the model")
-    codes = np.array([code[label] for label in y.tolist()], np.int32)
-    return codes if model.n_rankers is not None else 2 * codes - 1
-
-
-def _indicator(y: Any) -> Any:
-    """An indicator, in which 1 is yes and all else no."""
-    entries, no = (y.data, 0) if isinstance(y, Csr) else (y, -1 if (y == -1).any() else 0)
-    wrong = (entries != 1) & (entries != no) if is_real(entries.dtype) else entries == entries
-    if wrong.any():
-        raise ValueError(
-            f"y of shape {y.shape} must hold 0 and 1, or (no sparse one) -1 and 1, "
-            f"got {entries[wrong][0]!r}"
-        )
-    return y
-
-
-def _targets(targets: Any, at: slice, several: bool, dtype: Any) -> Array:
-    """Of some rows: class codes (B,), signs (K, B) of an indicator, or the targets (B,)."""
-    if len(targets.shape) == 1:
-        return jnp.asarray(targets[at], np.int32 if several else dtype)
-    part = targets.take(at).dense(np.int8) if isinstance(targets, Csr) else targets[at]
-    return jnp.asarray(np.where(part == 1, 1, -1).T, dtype)
 
 
 @partial(jax.jit, static_argnames=("several", "whole"))
@@ -169,7 +137,9 @@ def _losses(
 
 
 @jax.jit
-def _penalties(solver: Solver, weights: Array) -> Array:
+def penalties(solver: Solver, weights: Array) -> Array:
+    """The part of the objective that does not see the data, (K,) from weights (K, d)."""
+
     def one(solver: Solver, weights: Array) -> Array:
         return solver.penalty(weights)
 

@@ -17,7 +17,7 @@ from jaxsolvers.members import Array, Number, member, number
 from jaxsolvers.protocol import Debt
 from jaxsolvers.regularizers.coupled import Coupled, live_part
 from jaxsolvers.regularizers.search import largest, norm, root_of_norm
-from jaxsolvers.regularizers.separable import Box, Separable, absolute, divide
+from jaxsolvers.regularizers.separable import Box, Separable, absolute, divide, quotient
 
 __all__ = ["L1Ball", "L2Ball", "LInfBall", "Simplex"]
 
@@ -65,7 +65,7 @@ class L1Ball(_Ball):
 
     def argmin(self, linear: Array, metric: Array, tau: Array) -> Array:
         live, linear, metric = live_part(linear, metric)
-        z = linear / metric
+        z = quotient(linear, metric)
         inside = lax.stop_gradient(self.size(z)) <= self.radius
         x = jnp.sign(linear) * fill(absolute(linear), metric, live, self.radius, signed=False)
         return jnp.where(inside, z, x)
@@ -89,6 +89,8 @@ class L2Ball(_Ball):
       [0.6, 0.8]
     """
 
+    rotates: ClassVar[bool] = True
+
     radius: Number = number(minimum=0)
 
     def size(self, weights: Array) -> Array:
@@ -96,7 +98,7 @@ class L2Ball(_Ball):
 
     def argmin(self, linear: Array, metric: Array, tau: Array) -> Array:
         _, linear, metric = live_part(linear, metric)
-        z = linear / metric
+        z = quotient(linear, metric)
         inside = lax.stop_gradient(self.size(z)) <= self.radius
         # Where no root is needed the search runs on ones, so that derivatives stay finite.
         idle = inside | (self.radius <= 0)
@@ -104,11 +106,11 @@ class L2Ball(_Ball):
         radius = jnp.where(idle, 0.5, self.radius)
 
         def terms(t: Array, b: Array, h: Array, radius: Array) -> tuple[Array, Array]:
-            return b / (h + t) / radius, 1 / (h + t)
+            return quotient(b, h + t) / radius, quotient(jnp.ones_like(h), h + t)
 
         one = (1,) * linear.ndim
         t = root_of_norm(terms, None, b, h, radius.reshape(one))
-        onto = jnp.where(idle, 0, b / (h + t))
+        onto = jnp.where(idle, 0, quotient(b, h + t))
         return jnp.where(inside, z, onto)
 
 
@@ -206,7 +208,9 @@ def fill(b: Array, metric: Array, live: Array, volume: Array, *, signed: bool) -
     """
     most = float(jnp.finfo(b.dtype).max)
     # 1/h, kept so small that the sum of all cannot overflow: h < size/most counts as that.
-    area = jnp.where(live, jnp.minimum(1 / metric, most / max(b.size, 1)), 0)
+    area = jnp.where(
+        live, jnp.minimum(quotient(jnp.ones_like(metric), metric), most / max(b.size, 1)), 0
+    )
     still, shares, limit = lax.stop_gradient((b, area, volume))
 
     def holds(t: Array) -> Array:

@@ -47,6 +47,10 @@ class FreeIntercept(Regularizer):
         return self.inner.couples
 
     @property
+    def rotates(self) -> bool:  # type: ignore[override]
+        return isinstance(self.inner, NoRegularizer)  # any other treats one coordinate apart
+
+    @property
     def needs_metric(self) -> bool:  # type: ignore[override]
         return self.inner.needs_metric
 

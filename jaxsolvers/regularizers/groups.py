@@ -58,8 +58,9 @@ class GroupL2(_Group):
     Example:
       >>> import jax.numpy as jnp, jaxsolvers as js
       >>> rows = jnp.array([[0.0, 0.5], [3.0, 4.0]])
-      >>> js.regularizers.GroupL2(1.0).prox(rows, jnp.ones((2, 2)), 1.0).round(6).tolist()
-      [[0.0, 0.0], [2.4000000953674316, 3.200000047683716]]
+      >>> shrunk = js.regularizers.GroupL2(1.0).prox(rows, jnp.ones((2, 2)), 1.0)
+      >>> [[round(float(x), 6) for x in row] for row in shrunk]
+      [[0.0, 0.0], [2.4, 3.2]]
     """
 
     strength: Number = number(minimum=0)

@@ -6,13 +6,15 @@ is at most s in the dual norm, and then comes down to one unknown.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jax import lax
 
 from jaxsolvers.members import Array, Number, member, number
 from jaxsolvers.regularizers.coupled import Coupled, live_part
 from jaxsolvers.regularizers.search import Axis, largest, norm, root_of_norm, total
-from jaxsolvers.regularizers.separable import absolute
+from jaxsolvers.regularizers.separable import absolute, quotient
 
 __all__ = ["L2Norm", "LInfNorm"]
 
@@ -37,6 +39,8 @@ class L2Norm(Coupled):
       >>> [round(float(x), 6) for x in shrunk]
       [2.4, 3.2]
     """
+
+    rotates: ClassVar[bool] = True
 
     strength: Number = number(minimum=0)
 
@@ -83,13 +87,12 @@ def shrink(linear: Array, metric: Array, s: Array, axis: Axis) -> Array:
     # Where the answer is 0 the search runs on ones, so that its derivatives stay finite.
     b, h, s = jnp.where(zero, 1, linear), jnp.where(zero, 1, metric), jnp.where(zero, 0, s)
 
-    # s = 0 and r = 0 meet nowhere: the search keeps r > 0.
     def terms(r: Array, b: Array, h: Array, s: Array) -> tuple[Array, Array]:
-        denominator = h * r + s
-        return b / denominator, h / denominator
+        denominator = h * r + s  # > 0, for the search keeps r > 0
+        return quotient(b, denominator), quotient(h, denominator)
 
     r = root_of_norm(terms, axis, b, h, jnp.broadcast_to(s, zero.shape))
-    return jnp.where(live & ~zero, b / (h + s / r), 0)
+    return jnp.where(live & ~zero, quotient(b, h + quotient(s, r)), 0)
 
 
 def clip_largest(linear: Array, metric: Array, s: Array, axis: Axis) -> Array:
@@ -108,6 +111,6 @@ def clip_largest(linear: Array, metric: Array, s: Array, axis: Axis) -> Array:
     area = total(jnp.where(clipped, metric, 0), axis)
     t = near + (total(excess, axis) - s) / jnp.where(area == 0, 1, area)
     # |linear| / h could overflow where h is tiny, but those are the clipped ones.
-    free = jnp.where(clipped, 0, size) / jnp.where(clipped, 1, metric)
+    free = quotient(jnp.where(clipped, 0, size), jnp.where(clipped, 1, metric))
     x = jnp.sign(linear) * jnp.where(clipped, t, free)
     return jnp.where(live & ~zero, x, 0)

@@ -32,10 +32,26 @@ def absolute(weights: Array) -> Array:
     return weights * jnp.sign(weights)
 
 
+@jax.custom_jvp
+def quotient(numerator: Array, denominator: Array) -> Array:
+    """Numerator / denominator, whose derivative never squares the denominator.
+
+    The square of a metric of 1e-20 leaves float32, and 0 times the infinity it leaves is NaN.
+    """
+    return numerator / denominator
+
+
+@quotient.defjvp
+def _quotient_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    numerator, denominator = primals
+    answer = quotient(numerator, denominator)
+    return answer, (tangents[0] - answer * tangents[1]) / denominator
+
+
 def divide(numerator: Array, denominator: Array) -> Array:
     """Numerator / denominator, 0 where the denominator is 0; derivatives stay finite too."""
     alive = denominator > 0
-    return jnp.where(alive, numerator / jnp.where(alive, denominator, 1), 0)
+    return jnp.where(alive, quotient(numerator, jnp.where(alive, denominator, 1)), 0)
 
 
 def _quotient(numerator: Array, denominator: Array) -> Array:
@@ -66,6 +82,7 @@ class NoRegularizer(Separable):
     """
 
     debt: ClassVar[Debt] = "none"
+    rotates: ClassVar[bool] = True
 
     def value(self, weights: Array) -> Array:
         return jnp.zeros((), weights.dtype)
@@ -114,6 +131,8 @@ class SquaredL2(Separable):
       >>> js.regularizers.SquaredL2(1.0).prox(jnp.array([3.0]), jnp.ones(1), 1.0).tolist()
       [1.5]
     """
+
+    rotates: ClassVar[bool] = True
 
     strength: Number = number(minimum=0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -68,10 +69,23 @@ class _AdaGrad(FirstOrder):
     def metric(self, accumulator: Array) -> Array:
         return self.delta + jnp.sqrt(accumulator)
 
+    def summed_rate(self, state: Any, eta: Array, rounds: Number) -> tuple[Any, Any]:
+        """sum_s eta_s with ``rounds`` more, and what rounding took; (None, None) for a number."""
+        if not self.scheduled:
+            return None, None
+        step = eta * jnp.asarray(rounds).astype(eta.dtype)
+        return added(state.rate_sum, step, state.lost.rate_sum)  # compensated: it costs nothing
+
+    def total_rate(self, t: Array, rate_sum: Array | None, dtype: Any) -> Array:
+        """sum_s eta_s of rounds 1 ... t, ()."""
+        return self.rate(t, dtype) * t.astype(dtype) if rate_sum is None else rate_sum
+
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)
         start = (self.delta, self.initial_accumulator)
-        if self.regularizer.needs_metric and not any(np.all(np.asarray(v) > 0) for v in start):
+        traced = any(isinstance(value, jax.core.Tracer) for value in start)
+        some = traced or any(np.all(np.asarray(value) > 0) for value in start)
+        if self.regularizer.needs_metric and not some:
             raise ValueError(
                 f"{prefix}delta must be > 0 with {type(self.regularizer).__name__} (features "
                 f"without history could not reach its domain), got {self.delta!r}"
@@ -83,8 +97,28 @@ class _AdaGrad(FirstOrder):
             return Lost()
         return Lost(**{name: jnp.zeros(problem.shape, dtype) for name in names})
 
+    def spread(self, state: Any, initial: Number) -> dict[str, Array]:
+        """What the regret bounds are written in, as far as it came after ``initial``."""
+        return {"gamma": gamma(state.accumulator, initial)}
+
     def theory(self, state: Any, largest_norm: Number | None = None) -> dict[str, Array]:
-        return {"gamma": gamma(state.accumulator, self.initial_accumulator)}
+        return self.spread(state, self.initial_accumulator)
+
+    def regret_bound(self, state: Any) -> dict[str, Array]:
+        """The bound of the dual averaging form, with the weights as the comparator."""
+        if self.scheduled:
+            return {}  # the theorem has one rate
+        weights = self.weights(state)
+        start = jnp.zeros_like(weights) if state.centre is None else state.centre
+        bound = regret_bound_rda(
+            weights,
+            start=start,
+            learning_rate=self.learning_rate,
+            delta=self.delta,
+            penalty_at_start=self.penalty(start),
+            **self.spread(state, 0.0),  # with the initial accumulator, as H has it
+        )
+        return {"regret_bound": bound}
 
 
 @member
@@ -148,37 +182,20 @@ class AdaGradRDA(_AdaGrad):
         eta = self.rate(t, gradient.dtype)
         gradient_sum, of_gradient = added(state.gradient_sum, eta * gradient, lost.gradient_sum)
         accumulator, of_square = added(state.accumulator, square, lost.accumulator)
-        rate_sum, of_rate = state.rate_sum, lost.rate_sum
-        if self.scheduled:  # always compensated: it costs nothing
-            step = eta * jnp.asarray(rounds).astype(eta.dtype)
-            rate_sum, of_rate = added(state.rate_sum, step, lost.rate_sum)
+        rate_sum, of_rate = self.summed_rate(state, eta, rounds)
         lost = Lost(of_gradient, of_square, of_rate)
         return AdaGradRDAState(t, gradient_sum, accumulator, rate_sum, state.centre, lost)
 
     def weights(self, state: AdaGradRDAState) -> Array:
-        metric, tau = self.metric(state.accumulator), state.rate_sum
-        if tau is None:
-            tau = self.rate(state.t, metric.dtype) * state.t.astype(metric.dtype)
+        metric = self.metric(state.accumulator)
+        tau = self.total_rate(state.t, state.rate_sum, metric.dtype)
         if state.centre is None:
             return self.regularizer.solve(-state.gradient_sum, metric, tau)
         moved = self.regularizer.solve(metric * state.centre - state.gradient_sum, metric, tau)
         return jnp.where(metric > 0, moved, state.centre)  # no history: the centre
 
     def theory(self, state: Any, largest_norm: Number | None = None) -> dict[str, Array]:
-        told = super().theory(state, largest_norm)
-        if self.scheduled:
-            return told  # the theorem has one rate
-        weights = self.weights(state)
-        start = jnp.zeros_like(weights) if state.centre is None else state.centre
-        bound = regret_bound_rda(
-            weights,  # as the comparator
-            start=start,
-            learning_rate=self.learning_rate,
-            delta=self.delta,
-            gamma=gamma(state.accumulator),  # with the initial accumulator, as H has it
-            penalty_at_start=self.penalty(start),
-        )
-        return told | {"regret_bound": bound}
+        return super().theory(state, largest_norm) | self.regret_bound(state)
 
 
 @member
@@ -219,8 +236,8 @@ class AdaGradFOBOS(_AdaGrad):
 
     @property
     def lazy(self) -> bool:  # type: ignore[override]
-        # What rounds of unequal rates leave undone is not known from their number.
-        return super().lazy and (self.debt == "none" or not self.scheduled)
+        # Proxes of unequal rates in a row have a closed form only where they add up.
+        return super().lazy and (self.debt != "steps" or not self.scheduled)
 
     @property
     def debt(self) -> Debt:  # type: ignore[override]
@@ -254,11 +271,20 @@ class AdaGradFOBOS(_AdaGrad):
         after = AdaGradFOBOSState(t, current, accumulator, Lost(accumulator=lost))
         return keep_where(jnp.asarray(rounds) > 0, after, state)
 
+    def dues(self, state: AdaGradFOBOSState, rounds: Array) -> Array:
+        if not self.scheduled:
+            return rounds
+        eta = self.rate(jnp.max(state.t) + rounds, state.current.dtype)  # lost rankers lag behind
+        return eta * rounds.astype(eta.dtype)
+
     def age(self, state: AdaGradFOBOSState, gap: Array, step: Array) -> AdaGradFOBOSState:
         metric = self.metric(state.accumulator)
-        tau = self.rate(state.t, metric.dtype) * step.astype(metric.dtype)
-        count = gap.astype(metric.dtype) / step.astype(metric.dtype)
-        count = jnp.broadcast_to(count, metric.shape)  # of every class, where they are together
+        # Of every class, where they are trained together.
+        count = jnp.broadcast_to(gap.astype(metric.dtype), metric.shape)
+        tau = jnp.ones((), metric.dtype)  # with a schedule the gap is the sum of tau
+        if not self.scheduled:
+            size = step.astype(metric.dtype)
+            tau, count = self.rate(state.t, metric.dtype) * size, count / size
         caught_up = self.regularizer.owed(state.current, metric, tau, count)
         return state._replace(current=jnp.where(metric > 0, caught_up, state.current))
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Self
 import jax.numpy as jnp
 
 from jaxsolvers.members import Array, Number, choice, member, number, part
-from jaxsolvers.protocol import Batch, Entry, Info, Problem, Running, Solver, State
+from jaxsolvers.protocol import Batch, Entry, Info, Problem, Solver, State
+from jaxsolvers.solvers.running import Running
 
 __all__ = ["Averaged"]
 

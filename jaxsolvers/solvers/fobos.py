@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxsolvers.losses import Hinge
 from jaxsolvers.members import Array, Number, member, number, part
-from jaxsolvers.protocol import Entry, Loss, Problem, Regularizer, keep_where
+from jaxsolvers.protocol import Debt, Entry, Loss, Problem, Regularizer, keep_where
 from jaxsolvers.regularizers.separable import NoRegularizer
 from jaxsolvers.solvers.first_order import FirstOrder, feature_axes
 
@@ -33,7 +33,8 @@ class FOBOS(FirstOrder):
         w_{t+1} = argmin_w  eta_t <g_t, w> + eta_t phi(w) + 1/2 ||w - w_t||^2,  eta_t = eta/sqrt(t)
 
     (Duchi, Singer, JMLR 2009, eq. 2 and 3). A batch is one round with its mean gradient. On
-    sparse rows a regularizer that is not 0 is met with all columns, a slab at a time.
+    sparse rows a squared l2 norm is met with all columns, a slab at a time: its steps of unequal
+    size have no closed form in a row.
 
     Args:
       learning_rate: eta, > 0; or a schedule, a function of the round t = 1, 2, ... (int32) that
@@ -57,8 +58,12 @@ class FOBOS(FirstOrder):
 
     @property
     def lazy(self) -> bool:  # type: ignore[override]
-        # Rounds of unequal step sizes owe what their number alone does not tell.
-        return self.regularizer.separable and self.regularizer.debt == "none"
+        # Proxes of unequal step sizes in a row have a closed form only where they add up.
+        return super().lazy and self.debt != "steps"
+
+    @property
+    def debt(self) -> Debt:  # type: ignore[override]
+        return self.regularizer.debt
 
     def init(self, problem: Problem, dtype: Any) -> FOBOSState:
         start = self.centre(problem, dtype)
@@ -69,11 +74,29 @@ class FOBOS(FirstOrder):
         self, state: FOBOSState, gradient: Array, square: Array | None = None, rounds: Number = 1
     ) -> FOBOSState:
         t = state.t + rounds
-        dtype = gradient.dtype
-        eta = self.rate(t, dtype) / jnp.sqrt(jnp.maximum(t, 1).astype(dtype))
+        eta = self.rate(t, gradient.dtype) * _decay(t, gradient.dtype)
         linear = state.current - eta * gradient
         current = self.regularizer.solve(linear, jnp.ones_like(linear), eta)
         return keep_where(jnp.asarray(rounds) > 0, FOBOSState(t, current), state)
 
+    def dues(self, state: FOBOSState, rounds: Array) -> Array:
+        t = jnp.max(state.t) + rounds  # lost rankers lag behind
+        due = _decay(t, state.current.dtype) * rounds.astype(state.current.dtype)
+        return due * self.rate(t, due.dtype) if self.scheduled else due
+
+    def age(self, state: FOBOSState, gap: Array, step: Array) -> FOBOSState:
+        current = state.current
+        # The gap is the sum of the step sizes, eta left out where it is each ranker's own number.
+        eta = jnp.ones((), gap.dtype) if self.scheduled else self.rate(state.t, gap.dtype)
+        total = jnp.broadcast_to(gap, current.shape)
+        return state._replace(
+            current=self.regularizer.owed(current, jnp.ones_like(current), eta, total)
+        )
+
     def weights(self, state: FOBOSState) -> Array:
         return state.current
+
+
+def _decay(t: Array, dtype: Any) -> Array:
+    """1/sqrt(t) of round t, ()."""
+    return 1 / jnp.sqrt(jnp.maximum(t, 1).astype(dtype))

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from jaxsolvers.kernels import Kernel
 from jaxsolvers.members import Array, Number, member, part
-from jaxsolvers.protocol import Batch, Info, Problem, Running, Solver, State
+from jaxsolvers.protocol import Batch, Info, Problem, Solver, State
+from jaxsolvers.solvers.running import Running
 
 __all__ = ["Kernelized"]
 

@@ -34,7 +34,6 @@ from jaxsolvers.protocol import (
     Entry,
     Info,
     Problem,
-    Running,
     Solver,
     all_finite,
     keep_where,
@@ -53,6 +52,7 @@ from jaxsolvers.solvers.gram_sweep import (
     recurrence,
     suffix_products,
 )
+from jaxsolvers.solvers.running import Running
 
 
 class LinearStepState(NamedTuple):
@@ -143,7 +143,7 @@ class LinearStep(Solver):
         row = jax.ShapeDtypeStruct((1,), state.vector.dtype)
         return not is_steady(self, state.scalars, row, None if state.dual is None else row)
 
-    def refresh(self, state: LinearStepState) -> LinearStepState:
+    def recomputed(self, state: LinearStepState) -> LinearStepState:
         if state.square_norm is None:
             return state
         # The recursion of a round drifts, 3 % over 1e7 float32 rounds.

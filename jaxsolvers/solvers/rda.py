@@ -84,10 +84,11 @@ class RDA(FirstOrder):
 
     def weights(self, state: RDAState) -> Array:
         dtype = state.gradient_sum.dtype
-        t = jnp.maximum(state.t, 1).astype(dtype)
+        # The objective times sqrt(t): one division, in the regularizer.
+        metric = jnp.full_like(state.gradient_sum, jnp.sqrt(jnp.maximum(state.t, 1).astype(dtype)))
         total = state.rate_sum
         if total is None:
             total = self.rate(state.t, dtype) * state.t.astype(dtype)
-        linear = -state.gradient_sum / jnp.sqrt(t)
-        linear = linear if state.centre is None else state.centre + linear
-        return self.regularizer.solve(linear, jnp.ones_like(linear), total / jnp.sqrt(t))
+        linear = -state.gradient_sum
+        linear = linear if state.centre is None else metric * state.centre + linear
+        return self.regularizer.solve(linear, metric, total)

@@ -1,7 +1,7 @@
 """Linear-step solvers of ten lines each, to hold the contract of ``LinearStep`` to its word.
 
-They use what Pegasos does not: a factor b other than 1, a bias in the scalars, duals, several
-terms of the row's square norm.
+They use what the library's do not: a bias in the scalars, a ball around a factor b other than 1,
+several terms of the row's square norm.
 """
 
 from __future__ import annotations
@@ -14,37 +14,6 @@ from jaxsolvers.losses import Hinge
 from jaxsolvers.members import choice, member, number, part
 from jaxsolvers.protocol import Loss, Problem
 from jaxsolvers.solvers.linear_step import LinearStep
-
-
-class Live(NamedTuple):
-    t: Any  # () int32
-    weight: Any  # () total weight of the examples
-
-
-@member
-class SDCA(LinearStep):
-    """Dual coordinate ascent: w = (1/lam) sum p_i a_i x_i, hinge or squared hinge."""
-
-    has_dual = True
-    single_row = True
-    lam: Any = number(above=0)
-    loss: Any = part(Loss, default=Hinge())
-
-    def start(self, problem: Problem, dtype: Any) -> Live:
-        return Live(jnp.zeros((), jnp.int32), jnp.array(problem.live, dtype))
-
-    def round(self, scalars, score, target, weight, square_norm, dual):
-        p = weight / scalars.weight
-        q = p * square_norm / self.lam
-        shortfall, alpha = 1 - target * score, target * dual
-        if isinstance(self.loss, Hinge):
-            safe = jnp.where(q > 0, q, 1)
-            after = jnp.where(q > 0, jnp.clip(alpha + shortfall / safe, 0, 1), 1)
-        else:
-            after = jnp.maximum(alpha + (shortfall - alpha) / (1 + q), 0)
-        dual_after = target * after
-        c = (dual_after - dual) * p / self.lam
-        return scalars._replace(t=scalars.t + 1), 1.0, c, dual_after
 
 
 class Biased(NamedTuple):

@@ -51,7 +51,7 @@ def few(solver: Solver, **changed: Any) -> Any:
 
 def many(solver: Solver, **changed: Any) -> Any:
     """Rankers that differ in their classes, weights and in one number."""
-    X, labels, weight = rows(300, 20, MANY)
+    X, labels, weight = rows(120, 12, MANY)
     first = next(iter(solver.numbers())).name
     spread = np.linspace(0.5, 2.0, MANY)
     varied = solver.map_numbers(
@@ -86,7 +86,7 @@ def pick(found: Any, which: Any) -> Any:
 @every_solver
 def test_chunks_and_devices_give_the_same_bits_as_the_whole(solver: Solver) -> None:
     whole = result(many(solver))
-    assert whole["coef"].shape == (MANY, 20)
+    assert whole["coef"].shape == (MANY, 12)
     assert (np.ptp(whole["coef"], axis=0) > 0).mean() > 0.5
     assert whole["alive"].all()
     for change in ({"chunk_size": 512}, {"chunk_size": 700}, {"mesh": DEVICES}):

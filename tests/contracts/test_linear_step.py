@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import members
 import numpy as np
 import pytest
-from contracts.linear_solvers import SDCA, PassiveAggressive1, ShrinkingSGD
+from contracts.linear_solvers import PassiveAggressive1, ShrinkingSGD
 from contracts.streams import FLOAT, D, N, batch, pick, problem, stack, weights, with_gram
 from references import averages
 from references import losses as reference_losses
@@ -22,12 +22,13 @@ from tolerances import assert_close
 
 import jaxsolvers as js
 from jaxsolvers.features import Dense, Gram
+from jaxsolvers.losses.dual import DualLoss
 from jaxsolvers.protocol import Batch, Info, Problem, Solver
 
 SQUARED_HINGE = js.losses.SquaredHinge()
 OWN = [
-    SDCA(0.05),
-    SDCA(0.05, SQUARED_HINGE),
+    js.SDCA(0.05),
+    js.SDCA(0.05, SQUARED_HINGE),
     ShrinkingSGD(0.3, 0.4),
     ShrinkingSGD(0.9, 0.4, project=True),
     PassiveAggressive1(0.7),
@@ -78,7 +79,7 @@ _sweep = jax.jit(lambda solver, state, block, k: solver.sweep(state, block, k), 
 def untied(solver: Any, info: Info) -> Info:
     """The Info without what rounding decides: some solvers put rows exactly on the margin."""
     inner = getattr(solver, "solver", solver)
-    tied = isinstance(inner, (SDCA, PassiveAggressive1))
+    tied = isinstance(inner, (js.SDCA, PassiveAggressive1))
     return info._replace(violations=0 * info.violations) if tied else info
 
 
@@ -134,11 +135,14 @@ def check_against(solver: Any, run: Any, fields: dict[str, Any]) -> None:
                 assert_close(state.dual, fields["dual"][last], "reference", name=f"block {i}")
 
 
-@members.each([js.losses.Hinge(), SQUARED_HINGE], "loss")
+DUAL = [loss for loss in members.losses() if isinstance(loss, DualLoss)]
+
+
+@members.each(DUAL, "loss")
 def test_sdca_equals_the_numpy_loop_with_repeated_rows_and_weights(loss: Any) -> None:
-    data, name = Stream(), members.reference_loss(loss)[0]
-    run = sdca(data.X, data.y, data.order, lam=0.05, loss=name, weights=data.s)
-    check_against(SDCA(0.05, loss), run, {"dual": run.dual})
+    data, (name, parameter) = Stream(), members.reference_loss(loss)
+    run = sdca(data.X, data.y, data.order, lam=0.05, loss=name, parameter=parameter, weights=data.s)
+    check_against(js.SDCA(0.05, loss), run, {"dual": run.dual})
 
 
 def test_passive_aggressive_equals_the_numpy_loop() -> None:
@@ -230,7 +234,7 @@ def test_a_gram_sweep_without_live_rows_changes_nothing(solver: Solver) -> None:
 
 
 @pytest.mark.parametrize("mapped", ["all", "solver", "state", "target"])
-@members.each([js.Pegasos(0.3, project=True), js.Averaged(SDCA(0.05))], "solver")
+@members.each([js.Pegasos(0.3, project=True), js.Averaged(js.SDCA(0.05))], "solver")
 def test_a_gram_sweep_of_lanes_is_a_loop_over_rankers(solver: Solver, mapped: str) -> None:
     """Whatever differs between the rankers; what does not is not mapped at all."""
     solvers = [s.cast(FLOAT) for s in (solver, members.other_numbers(solver), solver)]

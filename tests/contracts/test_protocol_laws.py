@@ -320,7 +320,7 @@ def unbounded(solver: Solver) -> bool:
 # ---- axes ----------------------------------------------------------------------------------------
 @every_solver
 def test_the_declared_axes_are_those_of_the_state(solver: Solver) -> None:
-    """Fields along "feature" have length d, those along "example" n, and no other varies."""
+    """Along "feature" fields have length d, along "example" n; "" says nothing of its axis."""
     own = solver.cast(FLOAT)
     for n, d in ((7, 3), (7, 4), (8, 3)):
         state = own.init(problem(n, d), FLOAT)
@@ -328,8 +328,12 @@ def test_the_declared_axes_are_those_of_the_state(solver: Solver) -> None:
         leaves = jax.tree.leaves(state)
         assert len(axes) == len(leaves)
         for names, leaf in zip(axes, leaves, strict=True):
-            sizes = tuple({"feature": d, "example": n}[name] for name in names if name)
+            known = {"feature": d, "example": n}
+            sizes = tuple(
+                known.get(name, size) for name, size in zip(names, leaf.shape, strict=True)
+            )
             assert leaf.shape == sizes
+            assert set(names) <= {*known, ""}
 
 
 # ---- types ---------------------------------------------------------------------------------------

@@ -109,7 +109,8 @@ def test_fuzzed_rows_in_many_small_slabs_of_several_levels(
     monkeypatch.setattr(row_slabs, "SLAB_ENTRIES", 64)
     monkeypatch.setattr(row_slabs, "LOOP_COST", 0.0)
     X, labels, weight = problem(3 + seed)
-    for solver in (js.Pegasos(0.1, project=True), MIRROR):
+    for solver in (js.Pegasos(0.1, project=True), MIRROR, *UNEQUAL[seed % 2 :: 2]):
+        assert solver.lazy
         for block in (None, 8):
             settings = {"sample_weight": weight, "intercept": intercept, "block_size": block}
             whole = {**settings, "block_size": None}
@@ -118,6 +119,11 @@ def test_fuzzed_rows_in_many_small_slabs_of_several_levels(
             )
 
 
+# Rounds of unequal step sizes.
+UNEQUAL = [
+    js.FOBOS(0.3, regularizer=js.regularizers.L1(0.01)),
+    js.AdaGradFOBOS(lambda t: 0.5 / (1 + t / 10), regularizer=js.regularizers.L1(0.01)),
+]
 MIRROR = js.AdaGradFOBOS(0.3, 0.01, regularizer=js.regularizers.ElasticNet(0.01, 0.2))
 
 
