@@ -49,8 +49,8 @@ def fit_one_vs_rest(
     ``chunk_size`` and mesh. Targets are made a block at a time: no (n, K) array exists.
 
     A regularizer that couples the rankers (``GroupL2`` with axis -2: the K weights of a feature
-    are one group) makes them one problem: they are trained together, the history is that of
-    their sum, and numbers are the same for all.
+    are one group) makes them one problem: they are trained together, the history is theirs
+    together (``progressive_loss`` a mean over rows and classes), and numbers are the same for all.
 
     Args:
       solver: e.g. ``js.AdaGradRDA(0.1)``. A number given as an array of length K is one value

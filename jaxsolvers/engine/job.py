@@ -212,11 +212,8 @@ def _assign(
     # Positives first, then divided by the mean over live rows (which is 1 before).
     mean = (weight.sum() + (positive - 1) * positives) / live
     if targets.joint:
-        codes = jnp.arange(n_classes, dtype=jnp.int32)
-        scores = jnp.zeros((n_classes, n_classes), dtype)
-        losses = np.asarray(solver.loss.cast(dtype).value_and_slope(scores, codes)[0])
         positive = mean = np.ones(1)
-        at_zero = np.full(1, positives @ losses / live)
+        at_zero = np.full(1, positives @ _joint_at_zero(solver.loss.cast(dtype), n_classes) / live)
     elif targets.per_ranker or solver.loss.classification:
         of_positive, of_negative = _ends_at_zero(solver.loss.cast(dtype).for_rankers(n_rankers))
         share = positive * positives / (mean * live)
@@ -245,6 +242,17 @@ def _share(targets: Targets, weight: np.ndarray, dtype: Any) -> np.ndarray | Non
     share = targets.negatives * positives / np.maximum(live.sum() - positives, 1)
     # Without a positive row all negatives: a ranker that never saw one would score 0 and win.
     return np.where(positives > 0, np.minimum(share, 1), 1).astype(dtype)
+
+
+def _joint_at_zero(loss: Loss, n_classes: int) -> np.ndarray:
+    """l(0, y) of each class y, (K,), some classes at a time: their scores are (.., K)."""
+    dtype = jnp.result_type(float, *jax.tree.leaves(loss)[:1])
+    found = []
+    for first in range(0, n_classes, 64):
+        codes = jnp.arange(first, min(first + 64, n_classes), dtype=jnp.int32)
+        scores = jnp.zeros((len(codes), n_classes), dtype)
+        found.append(np.asarray(loss.value_and_slope(scores, codes)[0]))
+    return np.concatenate(found)
 
 
 @jax.jit
