@@ -25,6 +25,8 @@ from jaxsolvers.kernels import Kernel
 from jaxsolvers.members import Member, Spec
 from jaxsolvers.protocol import Loss, Regularizer, Solver
 from jaxsolvers.regularizers.free_intercept import FreeIntercept
+from jaxsolvers.solvers.first_order import FirstOrder
+from jaxsolvers.solvers.linear_step import LinearStep
 
 HOMES = ("jaxsolvers.solvers", "jaxsolvers.losses", "jaxsolvers.regularizers")
 NUMBERS = (0.3, -0.3, 0.6, 1.0, 2.0, 0.0, -1.0)
@@ -216,8 +218,14 @@ def label(member: Member) -> str:
 def _facts(solver: Solver) -> set[Any]:
     own = {(type(solver), n, v) for n, s, v in solver.specs() if s.kind == "choice"}
     parts = {type(value) for _, value in solver.parts() if not isinstance(value, Solver)}
-    pairs = {(type(solver), type(v)) for _, v in solver.parts() if isinstance(v, Solver)}
+    pairs = {(type(solver), _mechanism(v)) for _, v in solver.parts() if isinstance(v, Solver)}
     return own | parts | pairs | {type(solver)}
+
+
+def _mechanism(solver: Solver) -> type:
+    """The base that does the solver's rounds, by which wrappers meet it; or its own type."""
+    bases = (base for base in type(solver).__mro__ if base in (FirstOrder, LinearStep))
+    return next(bases, type(solver))
 
 
 @cache
@@ -237,11 +245,16 @@ def separable(solver: Solver) -> bool:
     return all(part.separable for part in parts)
 
 
+def lazy(solver: Solver) -> bool:
+    """Whether it trains sparse rows on their active columns; the others see dense slabs."""
+    return separable(solver) and solver.lazy
+
+
 @cache
 def covering(where: Callable[[Solver], bool]) -> tuple[Solver, ...]:
     """Few solvers in which each solver, loss, regularizer and choice occurs.
 
-    Each wrapper occurs around each solver.
+    Each wrapper occurs around each mechanism: first-order solvers, linear steps, others.
     """
     pool = list(filter(where, product()))
     missing = set().union(*map(_facts, pool))

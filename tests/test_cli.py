@@ -130,7 +130,10 @@ def test_the_version_is_that_of_the_package(run):
         (["train", "x", "-o", "y", "--task", "multilable"], "did you mean multilabel?"),
         (["train", "x", "-o", "y", "--solver", "pegassos"], "did you mean pegasos?"),
         (["train", "x", "-o", "y", "--loss", "hing"], "did you mean hinge?"),
-        (["train", "x", "-o", "y", "--lam", "1"], "--lam belongs to --solver pegasos"),
+        (
+            ["train", "x", "-o", "y", "--lam", "1"],
+            "belongs to --solver norma, --solver pegasos, --solver sdca",
+        ),
         (["train", "x", "-o", "y", "--loss.gamma", "1"], "--loss smoothed-hinge, not to hinge"),
         (["train", "x", "-o", "y", "--epochs", "many"], "--epochs"),
         (["train", "x", "y", "-o", "z"], "unexpected word 'y'"),

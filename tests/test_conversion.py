@@ -132,7 +132,9 @@ def our_objective(loss: Loss, lam: float, y: np.ndarray) -> Any:
     return value
 
 
-EXACT: dict[str, Any] = {"fit_intercept": False, "tol": 1e-12, "max_iter": 10**6}
+EXACT: dict[str, Any] = {
+    "fit_intercept": False, "tol": 1e-12, "max_iter": 10**6, "random_state": 0,
+}  # fmt: skip
 TUBE = js.losses.EpsilonInsensitive(0.2)
 PEERS = {
     "LinearSVC hinge": ("C", js.losses.Hinge(), lambda C: LinearSVC(C=C, loss="hinge", **EXACT)),

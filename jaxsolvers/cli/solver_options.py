@@ -46,10 +46,13 @@ def add_solver_options(parser: Parser, words: Sequence[str]) -> list[str]:
     )
     for setting in average_settings():
         flags |= _add(average, setting)
+    owners: dict[str, dict[str, list[str]]] = {}  # of an option, by what was chosen instead
     for owner, instead, setting in _others(cls, chosen):
-        if setting.option not in parser.option_strings:
-            hint = f"{setting.option} belongs to {owner}, not to {instead}"
-            parser.hints.setdefault(setting.option, hint)
+        owners.setdefault(setting.option, {}).setdefault(instead, []).append(owner)
+    for option, by_choice in owners.items():
+        if option not in parser.option_strings:
+            instead, names = next(iter(by_choice.items()))
+            parser.hints[option] = f"{option} belongs to {', '.join(names)}, not to {instead}"
     return list(_joined(words, flags))
 
 

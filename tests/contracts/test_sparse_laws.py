@@ -28,7 +28,10 @@ every_solver = members.every_solver(
         for regularizer in members.regularizers()
         if regularizer.separable
     ),
-    where=members.separable,
+    # Those that go by dense slabs.
+    js.Averaged(js.Pegasos(0.1)),
+    js.FullAdaGradFOBOS(0.3, block_size=3, regularizer=js.regularizers.SquaredL2(0.1)),
+    where=members.lazy,
 )
 
 
