@@ -12,7 +12,7 @@ import members
 import numpy as np
 from references import averages
 from references.adagrad import adagrad
-from references.adagrad_blocks import adagrad_full
+from references.adagrad_full import adagrad_full
 from references.pegasos import pegasos
 from references.proximal import proximal
 from references.sdca import sdca

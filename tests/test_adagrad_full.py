@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-from references.adagrad_blocks import adagrad_full
+from references.adagrad_full import adagrad_full
 from tolerances import assert_close
 
 import jaxsolvers as js

@@ -143,8 +143,11 @@ def test_the_regret_of_full_adagrad_is_within_its_bound(form: str, strength: flo
         rows, n = X[i, :60], 60
         delta = np.sqrt((rows**2).sum(axis=1)).max() if form == "rda" else 0.1 * (strength > 0)
         options = {"learning_rate": 0.5, "delta": delta}
-        run = adagrad_full(rows, y[i, :n], form=form, strength=strength, **options)
-        w, g = np.array(run.w), np.array(run.gradient)
+        run = adagrad_full(
+            rows, y[i, :n], [[j] for j in range(n)], form=form, regularizer="l1",
+            strengths={"strength": strength}, **options,
+        )  # fmt: skip
+        w, g = np.array([0 * run.w[0], *run.w]), np.array(run.gradient)
         U = np.array(comparators(np.tile(w[-1:], (ROUNDS, 1)), i))
         numbers = {**options, "trace": float(theory.trace_root(jnp.asarray(g.T @ g, FLOAT)))}
         ours = np.sum(run.loss) + strength * np.abs(w[:n]).sum()

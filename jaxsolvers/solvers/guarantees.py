@@ -16,6 +16,7 @@ import numpy as np
 from jaxsolvers.features import product
 from jaxsolvers.members import Array, Number
 from jaxsolvers.regularizers.separable import divide
+from jaxsolvers.solvers.matrix_root import matrix_root
 
 __all__ = ["gamma", "pegasos_bound", "regret_bound_fobos", "regret_bound_rda", "trace_root"]
 
@@ -238,16 +239,6 @@ def lengths(squares: Array) -> Array:
     return jnp.where(some, jnp.sqrt(jnp.where(some, squares, 1)), 0)
 
 
-def spectrum(matrix: Array) -> tuple[Array, Array]:
-    """The roots s of the eigenvalues (..., b), 0 in null directions, and the eigenvectors."""
-    values, vectors = jnp.linalg.eigh(matrix)
-    width, precision = matrix.shape[-1], jnp.finfo(matrix.dtype)
-    # What rounding leaves of a zero eigenvalue would weigh much more once its root is taken.
-    least = 1e-12 if precision.bits == 64 else width * float(precision.eps)
-    largest = jnp.max(values, axis=-1, keepdims=True)
-    return lengths(jnp.where(values > least * largest, values, 0)), vectors
-
-
 def identity_like(matrix: Array) -> Array:
     """The identity in each of the blocks (..., b, b)."""
     return jnp.broadcast_to(jnp.eye(matrix.shape[-1], dtype=matrix.dtype), matrix.shape)
@@ -260,14 +251,14 @@ def root(matrix: Array) -> Array:
     Its derivative in the eigenbasis is dG_ij / (s_i + s_j), 0 between null directions: that of
     ``eigh`` is NaN wherever two eigenvalues are equal.
     """
-    roots, vectors = spectrum(matrix)
+    roots, vectors = matrix_root(matrix)
     return product(vectors * roots[..., None, :], jnp.swapaxes(vectors, -1, -2))
 
 
 @root.defjvp
 def _root_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (matrix,), (change,) = primals, tangents
-    roots, vectors = spectrum(matrix)
+    roots, vectors = matrix_root(matrix)
     back = jnp.swapaxes(vectors, -1, -2)
     symmetric = (change + jnp.swapaxes(change, -1, -2)) / 2
     inside = product(product(back, symmetric), vectors)

@@ -21,7 +21,7 @@ def matrix_root(sums: Array) -> tuple[Array, Array]:
     matrix that holds no finite number gives NaN.
 
     Args:
-      sums: G, (..., b, b).
+      sums: G, (..., b, b), of which the lower triangle is read.
 
     Returns:
       (..., b) eigenvalues >= 0, ascending; (..., b, b) eigenvectors, a column each.
@@ -33,7 +33,7 @@ def matrix_root(sums: Array) -> tuple[Array, Array]:
     """
     size = sums.shape[-1]
     if size == 1:
-        return jnp.sqrt(sums[..., 0]), jnp.ones_like(sums)
+        return jnp.sqrt(jnp.maximum(sums[..., 0], 0)), jnp.ones_like(sums)
     # Scaled to 1: inside, the decomposition squares the entries.
     scale = jnp.max(jnp.abs(sums), axis=(-2, -1), keepdims=True)
     sound = jnp.isfinite(scale)

@@ -10,7 +10,8 @@ from jax import lax
 from jaxsolvers.features import product
 from jaxsolvers.members import Array
 from jaxsolvers.regularizers.separable import divide
-from jaxsolvers.solvers.guarantees import alike, lengths, root, spectrum, trace_root
+from jaxsolvers.solvers.guarantees import alike, lengths, root, trace_root
+from jaxsolvers.solvers.matrix_root import matrix_root
 
 __all__ = ["Inequality", "lemma_4", "lemma_10"]
 
@@ -87,7 +88,7 @@ def lemma_10(gradients: Any) -> Inequality:
 
     def one_round(total: Array, g: Array) -> tuple[Array, Array]:
         total = total + g[:, None] * g[None, :]
-        roots, vectors = spectrum(lax.stop_gradient(total))
+        roots, vectors = matrix_root(lax.stop_gradient(total))
         # <g, S^+ g> is the maximum over y of 2 <g, y> - <y, S y>: with the best y held fixed the
         # value is the same, and so is its derivative, without one of the pseudo-inverse.
         inside = lax.stop_gradient(product(g, vectors))
