@@ -139,8 +139,9 @@ def minimal(cls: type[Solver]) -> Solver:
     required: dict[str, Any] = {}
     for field in dataclasses.fields(cls):
         if field.default is dataclasses.MISSING:
-            kind = field.metadata["jaxsolvers"].kind
-            required[field.name] = 0.1 if kind == "number" else js.Pegasos(0.1)
+            spec = field.metadata["jaxsolvers"]
+            part = js.Pegasos(0.1) if spec.base is Solver else js.kernels.Linear()
+            required[field.name] = 0.1 if spec.kind == "number" else part
     return cls(**required)
 
 

@@ -11,7 +11,7 @@ import members
 import numpy as np
 import pytest
 import scipy.sparse
-from contracts.linear_solvers import SDCA, ShrinkingSGD
+from contracts.linear_solvers import ShrinkingSGD
 from jax.sharding import Mesh
 from references import kernels as reference
 from references.kernel_pegasos import kernel_pegasos
@@ -98,7 +98,7 @@ PRIMAL = [
     (js.Pegasos(0.05, LOGISTIC), (js.fit, Y)),
     (js.Averaged(js.Pegasos(0.05, project=True), kind="polynomial"), (js.fit, Y)),
     (js.Averaged(js.Pegasos(0.05, LOGISTIC)), (js.fit_one_vs_rest, LABELS)),
-    (SDCA(0.05), (js.fit_one_vs_rest, LABELS)),
+    (js.SDCA(0.05), (js.fit_one_vs_rest, LABELS)),
     (ShrinkingSGD(0.3, 0.4, project=True), (js.fit_one_vs_rest, LABELS)),
 ]
 

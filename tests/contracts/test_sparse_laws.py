@@ -75,7 +75,7 @@ def test_sparse_rows_train_like_dense_ones(solver: Solver, k: int) -> None:
     assert_same(run(solver, X, labels, k, **settings), run(solver, dense(X), labels, k, **settings))
 
 
-@every_solver
+@members.every_solver(where=members.lazy)
 def test_one_ranker_on_sparse_rows_is_one_on_dense_ones(solver: Solver) -> None:
     X, labels, _ = problem(1)
     y = np.where(labels < K // 2, -0.6, 1.0)  # labels or numbers, as the loss takes them
@@ -104,11 +104,11 @@ def test_blocks_of_active_columns_equal_rows_one_by_one(solver: Solver, k: int) 
     assert_same(by_blocks, whole)
 
 
-@pytest.mark.parametrize("intercept", ["none", "column"])
 @pytest.mark.parametrize("seed", range(6))
 def test_fuzzed_rows_in_many_small_slabs_of_several_levels(
-    seed: int, intercept: str, monkeypatch: pytest.MonkeyPatch
+    seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    intercept = ("none", "column")[seed // 2 % 2]
     monkeypatch.setattr(row_slabs, "SLAB_ENTRIES", 64)
     monkeypatch.setattr(row_slabs, "LOOP_COST", 0.0)
     X, labels, weight = problem(3 + seed)
