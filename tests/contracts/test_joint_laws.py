@@ -120,7 +120,7 @@ def test_fit_in_file_order_is_the_numpy_loop() -> None:
 def test_sparse_rows_devices_and_split_runs_give_the_same(loss: Any) -> None:
     X, labels, weight = data(2)
     sparse = scipy.sparse.csr_array(X)
-    for solver in solvers(loss):
+    for solver in solvers(loss)[LOSSES.index(loss) % 2 :: 2]:
         settings: dict[str, Any] = {"sample_weight": weight, "batch_size": 4, "intercept": "column"}
         whole = js.fit(solver, X, labels, epochs=2, **settings)
         rows = js.fit(solver, sparse, labels, epochs=2, **settings)
