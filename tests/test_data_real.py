@@ -73,6 +73,7 @@ def test_three_passes_over_rcv1_rank_its_topics_nearly_as_well_as_linear_svc():
 
 
 @pytest.mark.data
+@pytest.mark.exhaustive
 @pytest.mark.skipif(DATA is None, reason="the data folder is absent")
 def test_all_classes_of_wordnet_train_in_eight_gigabytes(tmp_path, root, x64):
     if x64:  # the promise is for float32

@@ -57,6 +57,7 @@ def test_sdca_finds_the_optimum_of_liblinear() -> None:
 
 
 @pytest.mark.data
+@pytest.mark.exhaustive
 @pytest.mark.skipif(DATA is None, reason="the data folder is absent")
 @pytest.mark.parametrize("name", ["adult_a9a", "reuters_moneyfx", "usps"])
 def test_sdca_finds_the_optimum_of_liblinear_on_real_rows(name: str) -> None:
