@@ -15,7 +15,10 @@ import pytest
 # flags: an unknown one would end the process.
 QUICK = jaxlib.__version__.startswith("0.10.") and os.environ.get("JAXSOLVERS_COMPILER") != "full"
 if QUICK:
-    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    flags = (
+        "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+        " --xla_cpu_parallel_codegen_split_count=1"
+    )
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
 
 jax.config.update("jax_num_cpu_devices", 4)
