@@ -107,12 +107,12 @@ def test_types_and_structure_of_the_state_are_a_fixed_point(solver: Solver, dtyp
 def test_init_can_be_donated(solver: Solver) -> None:
     """Each field owns its buffer, and none is the user's."""
     own, known = solver.cast(FLOAT), problem()
+    donating = jax.jit(lambda s, rows: own.update(s, rows), donate_argnums=0)
     for make in (own.init, jax.jit(own.init, static_argnums=1)):
         state = make(known, FLOAT)
         pointers = [leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(state)]
         assert len(set(pointers)) == len(pointers)
         expected = update(own, state, batch(own, group(own)))
-        donating = jax.jit(lambda s, rows: own.update(s, rows), donate_argnums=0)
         assert_close(donating(state, batch(own, group(own))), expected, "compiled")
         assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
     for leaf in jax.tree.leaves((known, own)):
