@@ -11,11 +11,13 @@ from jaxsolvers.models import KernelModel, LinearModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
+from jaxsolvers.solvers.arow import AROW
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.fobos import FOBOS
 from jaxsolvers.solvers.kernel_pegasos import KernelPegasos
 from jaxsolvers.solvers.kernelized import Kernelized
 from jaxsolvers.solvers.norma import NORMA
+from jaxsolvers.solvers.passive_aggressive import PassiveAggressive
 from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
 from jaxsolvers.solvers.sdca import SDCA
@@ -29,6 +31,7 @@ __version__ = "0.1.0"
 _LAZY = ("data", "theory", "transforms")  # loaded when first used
 
 __all__ = [
+    "AROW",
     "FOBOS",
     "NORMA",
     "RDA",
@@ -44,6 +47,7 @@ __all__ = [
     "KernelPegasos",
     "Kernelized",
     "LinearModel",
+    "PassiveAggressive",
     "Pegasos",
     "TrainState",
     "convert",

@@ -13,6 +13,8 @@ import numpy as np
 from references import averages
 from references.adagrad import adagrad
 from references.adagrad_full import adagrad_full
+from references.arow import arow
+from references.passive_aggressive import passive_aggressive
 from references.pegasos import pegasos
 from references.proximal import proximal
 from references.sdca import sdca
@@ -145,6 +147,24 @@ def reference_sdca(solver: js.SDCA, data: Data) -> tuple[Any, Fields]:
     return run, {"scalars.t": run.t, "dual": [dual[:N] for dual in run.dual]}
 
 
+def reference_passive_aggressive(solver: js.PassiveAggressive, data: Data) -> tuple[Any, Fields]:
+    name, parameter = members.reference_loss(solver.loss)
+    run = passive_aggressive(
+        data.X, data.y, data.batches, C=float(solver.C), variant=solver.variant, loss=name,
+        parameter=parameter, weights=data.weight,
+    )  # fmt: skip
+    return run, {"scalars.t": run.t, "vector": run.w}
+
+
+def reference_arow(solver: js.AROW, data: Data) -> tuple[Any, Fields]:
+    name, _ = members.reference_loss(solver.loss)
+    run = arow(
+        data.X, data.y, data.batches, r=float(solver.r), covariance=solver.covariance, loss=name,
+        weights=data.weight,
+    )  # fmt: skip
+    return run, {"t": run.t, "mean": run.w, "covariance": run.covariance}
+
+
 REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
     "Pegasos": reference_pegasos,
     "AdaGradRDA": partial(reference_adagrad, "rda"),
@@ -156,6 +176,8 @@ REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
     "SGD": partial(reference_shrinking, lambda solver: lambda t: float(solver.learning_rate)),
     "NORMA": partial(reference_shrinking, lambda s: norma_rate(float(s.lam), float(s.c))),
     "SDCA": reference_sdca,
+    "PassiveAggressive": reference_passive_aggressive,
+    "AROW": reference_arow,
 }
 
 

@@ -2,17 +2,20 @@
 
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
+from jaxsolvers.solvers.arow import AROW
 from jaxsolvers.solvers.averaged import Averaged
 from jaxsolvers.solvers.fobos import FOBOS
 from jaxsolvers.solvers.kernel_pegasos import KernelPegasos
 from jaxsolvers.solvers.kernelized import Kernelized
 from jaxsolvers.solvers.norma import NORMA
+from jaxsolvers.solvers.passive_aggressive import PassiveAggressive
 from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
 from jaxsolvers.solvers.sdca import SDCA
 from jaxsolvers.solvers.sgd import SGD
 
 __all__ = [
+    "AROW",
     "FOBOS",
     "NORMA",
     "RDA",
@@ -25,5 +28,6 @@ __all__ = [
     "FullAdaGradRDA",
     "KernelPegasos",
     "Kernelized",
+    "PassiveAggressive",
     "Pegasos",
 ]

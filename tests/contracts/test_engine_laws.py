@@ -287,9 +287,15 @@ def test_a_ranker_beyond_the_floats_never_changes_the_bits_of_its_neighbours(
     solver: Solver,
 ) -> None:
     """One ranker's step size is as large as floats are; alive tells if that was too much."""
-    step = next(n for n, _, _ in solver.numbers() if n.endswith(("lam", "learning_rate")))
     limits = np.finfo(FLOAT)
-    extreme = limits.tiny if step.endswith("lam") else limits.max / 2
+    steps = {
+        "lam": limits.tiny,
+        "r": limits.tiny,
+        "learning_rate": limits.max / 2,
+        "C": limits.max / 2,
+    }
+    step = next(n for n, _, _ in solver.numbers() if n.split(".")[-1] in steps)
+    extreme = steps[step.split(".")[-1]]
     own = np.arange(FEW) == 3
 
     def rates(sick: bool) -> Solver:

@@ -1,13 +1,16 @@
-"""Passive-Aggressive: Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, JMLR 7 (2006), Fig. 1.
+"""Passive-aggressive learning: Crammer, Dekel, Keshet, Shalev-Shwartz and Singer, JMLR 7 (2006).
 
-A row with loss l and q = ||x||^2 > 0 moves w by tau v x, v = -l', with
+On each row in turn the weights move as little as the variant allows (eq. 2, 6, 7):
 
-    pa    tau = l / q        pa1   tau = min(C, l / q)        pa2   tau = l / (q + 1 / (2 C))
+    pa    min 1/2 ||w' - w||^2             subject to l(<w', x>, y) = 0
+    pa1   min 1/2 ||w' - w||^2 + C s l(<w', x>, y)
+    pa2   min 1/2 ||w' - w||^2 + C s l(<w', x>, y)^2
 
-A sample weight multiplies C, so it leaves "pa", which has no C, alone unless it is 0. The logistic
-loss has the one step tau = C sigma(-u), u = y z + C q sigma(-u), whatever the variant.
+with the closed forms of their Fig. 1 for the hinge and the eps-insensitive loss. For the logistic
+loss pa1 has no closed form: its one-variable equation is solved here by bisection.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,75 +19,80 @@ import numpy as np
 from . import losses
 from .losses import sigmoid
 from .progress import Progress, as_weights, live_rows
-from .sdca import logistic_margin
 
 
 @dataclass
 class PassiveAggressiveRun(Progress):
-    """One entry per round; a row of weight 0 repeats what was there."""
+    """One entry per round; a round without live rows repeats what was there."""
 
-    w: list[np.ndarray] = field(default_factory=list)  # (d,)
-    t: list[int] = field(default_factory=list)  # live rows so far, zero vectors among them
+    w: list[np.ndarray] = field(default_factory=list)  # (d,) after the round
+    t: list[int] = field(default_factory=list)
+
+
+def logistic_length(margin: float, q: float, C: float) -> float:
+    """Tau in [0, C] with tau = C sigma(-(margin + q tau)), by bisection."""
+    low, high = 0.0, C
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        if middle < C * sigmoid(-(margin + q * middle)):
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2.0
+
+
+def step(
+    name: str, variant: str, z: float, y: float, q: float, C: float, parameter: float | None = None
+) -> float:
+    """The number c of w' = w + c x."""
+    if q == 0.0:
+        return 0.0
+    if name == "logistic":
+        return y * logistic_length(y * z, q, C)
+    loss = losses.value(name, z, y, parameter)
+    direction = -losses.slope(name, z, y, parameter)
+    match variant:
+        case "pa":
+            return direction * loss / q
+        case "pa1":
+            return direction * min(C, loss / q)
+        case "pa2":
+            return direction * loss / (q + 1.0 / (2.0 * C))
+    raise ValueError(variant)
 
 
 def passive_aggressive(
     X: np.ndarray,
     y: np.ndarray,
-    order: Sequence[int],
+    batches: Sequence[Sequence[int]],
     *,
-    C: float = 1.0,
-    variant: str = "pa1",
+    C: float,
+    variant: str,
     loss: str = "hinge",
     parameter: float | None = None,
     weights: np.ndarray | None = None,
-    w0: np.ndarray | None = None,
 ) -> PassiveAggressiveRun:
-    """Run one round per index of `order`.
+    """Run one round per batch of one row.
 
     Args:
       X: rows (m, d).
       y: targets (m,).
-      C: the aggressiveness.
-      variant: "pa", "pa1" or "pa2".
-      loss, parameter: "hinge", "logistic", "absolute" or "epsilon_insensitive" and its epsilon.
-      weights: sample weights (m,), used as given.
-      w0: weights (d,) to start from; 0 by default.
+      batches: one index each.
+      C: aggressiveness; a row of weight s has C s.
+      variant: pa, pa1 or pa2.
+      loss, parameter: a name from `losses` and its parameter.
+      weights: sample weights (m,), used as given; a row of weight 0 is padding.
     """
-    if loss not in ("hinge", "logistic", "absolute", "epsilon_insensitive"):
-        raise ValueError(f"no passive-aggressive step for loss {loss!r}")
-    X = np.asarray(X, dtype=float)
-    y = np.asarray(y, dtype=float)
     s = as_weights(weights, len(X))
-    w = np.zeros(X.shape[1]) if w0 is None else np.array(w0, dtype=float)
-
-    run, t = PassiveAggressiveRun(), 0
-    for index in order:
-        live = live_rows([index], s)
+    run, w, t = PassiveAggressiveRun(), np.zeros(X.shape[1]), 0
+    for batch in batches:
+        live = live_rows(batch, s)
         scores = [float(w @ X[i]) for i in live]
         run.record(loss, parameter, scores, [y[i] for i in live], [s[i] for i in live])
         for i, z in zip(live, scores, strict=True):
             t += 1
-            q = float(X[i] @ X[i])
-            if q == 0.0:
-                continue
-            if loss == "logistic":
-                u = logistic_margin(y[i] * z, 0.0, C * s[i] * q)
-                w = w + C * s[i] * sigmoid(-u) * y[i] * X[i]
-            else:
-                tau = step_size(variant, losses.value(loss, z, y[i], parameter), q, C * s[i])
-                w = w - tau * losses.slope(loss, z, y[i], parameter) * X[i]
+            q = math.fsum(X[i] * X[i])
+            w = w + step(loss, variant, z, y[i], q, C * s[i], parameter) * X[i]
         run.w.append(w.copy())
         run.t.append(t)
     return run
-
-
-def step_size(variant: str, loss: float, q: float, C: float) -> float:
-    """Tau for a row of this loss, square norm q > 0 and own aggressiveness C."""
-    match variant:
-        case "pa":
-            return loss / q
-        case "pa1":
-            return min(C, loss / q)
-        case "pa2":
-            return loss / (q + 1.0 / (2.0 * C))
-    raise ValueError(f"unknown variant {variant!r}; known: 'pa', 'pa1', 'pa2'")
