@@ -175,7 +175,14 @@ def plain_solvers() -> tuple[Solver, ...]:
     for number, cls in enumerate(discover(Solver)):
         kinds, own = set(part_fields(cls).values()), choices(cls)
         if kinds == {Loss}:
-            made += [_made(cls, chosen, loss) for chosen in own for loss in losses()]
+            for at, chosen in enumerate(own):
+                # A choice among many (a bias): the first with every loss, each other with two.
+                rare = any(
+                    len(s.options) > 2 and s.options[0] != chosen.get(n)
+                    for n, s in specs(cls).items()
+                )
+                few = (losses()[at % len(losses())], jaxsolvers.losses.Hinge())
+                made += [_made(cls, chosen, loss) for loss in (few if rare else losses())]
         elif kinds == {Loss, Regularizer}:
             many = max(len(losses()), len(regularizers()), len(own))
             for at in range(many):

@@ -234,7 +234,6 @@ def _nothing(assignment: Assignment, alive: Array) -> Info:
 @partial(jax.jit, static_argnames="plan")
 def tile_weights(solver: Solver, state: State, *, plan: Plan) -> Array:
     """The weights of a tile's rankers, (T, d)."""
-
     split = PartitionSpec(AXIS)
     return _per_device(plan, _weights_of, (_specs(solver), split), split)(solver, state)
 

@@ -33,9 +33,9 @@ def objective(
 
     ``penalty(w) + sum_i s_i l(<w, x_i> + b, y_i) / sum_i s_i``; the penalty is ``lam/2 ||w||^2``
     for Pegasos and ``phi(w)`` for AdaGrad. Pegasos regularizes an intercept column (no ``bias`` of
-    its own), AdaGrad does not. A ``positive_weight`` of the training is not part of it. With a joint loss or a
-    regularizer that couples the rankers it is the one objective of all, their losses added up.
-    Rows are taken in blocks: no (n, K) array is made.
+    its own), AdaGrad does not. A ``positive_weight`` of the training is not part of it. With a
+    joint loss or a regularizer that couples the rankers it is the one objective of all, their
+    losses added up. Rows are taken in blocks: no (n, K) array is made.
 
     Args:
       solver: the solver that trained the model; its numbers single or one per ranker (K,).

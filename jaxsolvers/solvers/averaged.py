@@ -146,7 +146,7 @@ class Averaged(Solver):
         return self.solver.own_bias
 
     @property
-    def finishes(self) -> Any:
+    def finishes(self) -> Any:  # type: ignore[override]
         return self.solver.finishes
 
     def finish(

@@ -40,7 +40,7 @@ class KernelSolver(Solver):
         return self.without_kernel().own_bias
 
     @property
-    def finishes(self) -> Any:
+    def finishes(self) -> Any:  # type: ignore[override]
         return self.without_kernel().finishes
 
     def check_rounds(self, batch_size: int, intercept: str, negatives: float | None) -> None:

@@ -24,7 +24,7 @@ __all__ = ["Pegasos"]
 class PegasosScalars(NamedTuple):
     t: Array  # () int32, rounds done
     loss_at_zero: Array | None  # () l(0), kept for the radius when projecting
-    bias: Array | None  # () or, of classes together, (K,); None without one
+    bias: Array | None = None  # () or, of classes together, (K,); None without one
 
 
 @member
@@ -91,7 +91,7 @@ class Pegasos(LinearStep):
         return self.bias != "none"
 
     @property
-    def finishes(self) -> Any:
+    def finishes(self) -> Any:  # type: ignore[override]
         return {"batch": "run", "search": "epoch"}.get(self.bias, "never")
 
     def validate(self, prefix: str = "") -> None:
@@ -163,9 +163,10 @@ class Pegasos(LinearStep):
     def reported(self, score: Array, target: Array, weight: Array, batch_size: int) -> Array:
         if self.bias != "batch":
             return score
-        # The loss of a batch is that at its best bias.
+        # The loss of a batch is that at its best bias, where some row is exactly on the margin.
         batches = [rows.reshape(-1, batch_size) for rows in (score, target, weight)]
-        return (batches[0] + jax.vmap(best_bias)(*batches)[:, None]).reshape(score.shape)
+        beyond = (target - score) - jnp.repeat(jax.vmap(best_bias)(*batches), batch_size)
+        return target - beyond
 
     def scale(self, scalars: Any) -> Array | float:
         if self.bias == "search":
