@@ -172,23 +172,25 @@ def plain_solvers() -> tuple[Solver, ...]:
     each solver has every one of both, but not every pair of them.
     """
     made: list[Solver | None] = []
-    for number, cls in enumerate(discover(Solver)):
+    for turn, cls in enumerate(discover(Solver)):
         kinds, own = set(part_fields(cls).values()), choices(cls)
         if kinds == {Loss}:
             for at, chosen in enumerate(own):
                 # A choice among many (a bias): the first with every loss, each other with two.
                 rare = any(
-                    len(s.options) > 2 and s.options[0] != chosen.get(n)
-                    for n, s in specs(cls).items()
+                    len(spec.options) > 2 and spec.options[0] != chosen.get(name)
+                    for name, spec in specs(cls).items()
                 )
-                few = (losses()[at % len(losses())], jaxsolvers.losses.Hinge())
-                made += [_made(cls, chosen, loss) for loss in (few if rare else losses())]
+                for number, loss in enumerate(losses()):
+                    hinge = isinstance(loss, jaxsolvers.losses.Hinge)
+                    if not rare or hinge or number == at % len(losses()):
+                        made.append(_made(cls, chosen, loss))
         elif kinds == {Loss, Regularizer}:
             many = max(len(losses()), len(regularizers()), len(own))
             for at in range(many):
-                loss = losses()[(at + number) % len(losses())]
+                loss = losses()[(at + turn) % len(losses())]
                 regularizer = regularizers()[at % len(regularizers())]
-                made.append(_made(cls, own[(at + number) % len(own)], loss, regularizer))
+                made.append(_made(cls, own[(at + turn) % len(own)], loss, regularizer))
     return tuple(solver for solver in made if solver is not None)
 
 
