@@ -52,7 +52,9 @@ def weighted_steps(score: Array, target: Array, weight: Array) -> Array:
     sorted_share = jnp.clip((kinks.positive - kinks.before) / safe, 0, 1)
     _, passed = lax.sort((kinks.row, sorted_share), num_keys=1)
     share = jnp.where(target > 0, 1 - passed, passed)
-    return jnp.where(weight > 0, weight * share * target, 0)
+    live = weight > 0
+    both = jnp.any(live & (target > 0)) & jnp.any(live & (target < 0))  # exact, unlike the sums
+    return jnp.where(live & both, weight * share * target, 0)
 
 
 def best_bias(score: Array, target: Array, weight: Array) -> Array:
