@@ -212,6 +212,22 @@ def wrapped(solver: Solver) -> list[Solver]:
     return found
 
 
+def rows_per_round(solver: Solver, wanted: int) -> int:
+    """``wanted`` rows, or a number that the solver takes instead."""
+    for size in (wanted, 1, 4):
+        try:
+            solver.check_rounds(size, "none", None)
+        except ValueError:
+            continue
+        return size
+    raise AssertionError(f"{label(solver)} takes no number of rows")
+
+
+def intercept(solver: Solver) -> str:
+    """An intercept column where the solver has no bias of its own."""
+    return "none" if solver.own_bias else "column"
+
+
 def label(member: Member) -> str:
     """E.g. AdaGradRDA-example-Hinge-L1."""
     words = [type(member).__name__]
