@@ -201,6 +201,8 @@ class Solver(Member):
     lazy: ClassVar[bool] = False  # what a row does not touch can be caught up with later
     debt: ClassVar[Debt] = "none"  # what it owes by then
     joint: ClassVar[bool] = False  # takes losses of all classes at once, weights (K, d)
+    own_bias: ClassVar[bool] = False  # learns an intercept by itself, no part of the penalty
+    finishes: ClassVar[Literal["never", "run", "epoch"]] = "never"  # when it wants ``finish``
     loss: Any
     kernel: Any = None  # through which it meets its rows; None: their features
 
@@ -231,6 +233,19 @@ class Solver(Member):
     def weights(self, state: State) -> Array:
         """The weights w, of ``problem.shape``, that the state stands for."""
         raise NotImplementedError
+
+    def offset(self, state: State) -> Array | None:
+        """The bias with ``own_bias``, () or of classes together (K,); else None."""
+        return None
+
+    def finish(self, state: State, scores: Array, targets: Array, weights: Array) -> State:
+        """The state at its end (``finishes``), given <w, x_i> of all rows in their order, (n,)."""
+        return state
+
+    def check_rounds(self, batch_size: int, intercept: str, negatives: float | None) -> None:
+        """Raise a ValueError if these arguments of a fit do not suit the solver."""
+        if self.single_row and batch_size > 1:
+            raise ValueError(f"batch_size must be 1 for {type(self).__name__}, got {batch_size}")
 
     def penalty(self, weights: Array) -> Array:
         """The part of the objective that does not see the data, a scalar."""
@@ -314,10 +329,10 @@ class Solver(Member):
 
         def one_round(carry: tuple[State, Any], batch: Batch) -> tuple[tuple[State, Any], Info]:
             state, running = carry
-            weights = self.weights(state)
+            weights, offset = self.weights(state), self.offset(state)
             state, info = self.update(state, batch)
             rounds = jnp.where(info.finite, self.rounds(batch.weight), 0)
-            return (state, running.take(weights, batch.weight, rounds)), info
+            return (state, running.take(weights, offset, batch.weight, rounds)), info
 
         rows = split_rows(block, batch_size)
         (state, running), infos = lax.scan(one_round, (state, running), rows)
@@ -366,13 +381,7 @@ def all_finite(live: Array, *arrays: Array) -> Array:
 
 
 def report(loss: Loss, score: Array, target: Array, weight: Array, finite: Array) -> Info:
-    """The Info of rows scored ``score``; rows of weight 0 are left out.
-
-    Args:
-      loss: the solver's loss.
-      score, target, weight: (...), the rows; a joint loss has scores (..., C).
-      finite: () bool, see ``Info.finite``.
-    """
+    """The Info of rows (...), those of weight 0 left out; scores of a joint loss are (..., C)."""
     live = weight > 0
     value, slope = loss.value_and_slope(score, target)
     violated = jnp.any(slope != 0, axis=-1) if loss.joint else slope != 0

@@ -172,16 +172,25 @@ def plain_solvers() -> tuple[Solver, ...]:
     each solver has every one of both, but not every pair of them.
     """
     made: list[Solver | None] = []
-    for number, cls in enumerate(discover(Solver)):
+    for turn, cls in enumerate(discover(Solver)):
         kinds, own = set(part_fields(cls).values()), choices(cls)
         if kinds == {Loss}:
-            made += [_made(cls, chosen, loss) for chosen in own for loss in losses()]
+            for at, chosen in enumerate(own):
+                # A choice among many (a bias): the first with every loss, each other with two.
+                rare = any(
+                    len(spec.options) > 2 and spec.options[0] != chosen.get(name)
+                    for name, spec in specs(cls).items()
+                )
+                for number, loss in enumerate(losses()):
+                    hinge = isinstance(loss, jaxsolvers.losses.Hinge)
+                    if not rare or hinge or number == at % len(losses()):
+                        made.append(_made(cls, chosen, loss))
         elif kinds == {Loss, Regularizer}:
             many = max(len(losses()), len(regularizers()), len(own))
             for at in range(many):
-                loss = losses()[(at + number) % len(losses())]
+                loss = losses()[(at + turn) % len(losses())]
                 regularizer = regularizers()[at % len(regularizers())]
-                made.append(_made(cls, own[(at + number) % len(own)], loss, regularizer))
+                made.append(_made(cls, own[(at + turn) % len(own)], loss, regularizer))
     return tuple(solver for solver in made if solver is not None)
 
 
@@ -201,6 +210,22 @@ def wrapped(solver: Solver) -> list[Solver]:
             wrapper = with_numbers(cls, **chosen, **dict.fromkeys(inner, solver))
             found += [] if wrapper is None else [wrapper]
     return found
+
+
+def rows_per_round(solver: Solver, wanted: int) -> int:
+    """``wanted`` rows, or a number that the solver takes instead."""
+    for size in (wanted, 1, 4):
+        try:
+            solver.check_rounds(size, "none", None)
+        except ValueError:
+            continue
+        return size
+    raise AssertionError(f"{label(solver)} takes no number of rows")
+
+
+def intercept(solver: Solver) -> str:
+    """An intercept column where the solver has no bias of its own."""
+    return "none" if solver.own_bias else "column"
 
 
 def label(member: Member) -> str:

@@ -69,13 +69,19 @@ def first(solver: Any) -> np.ndarray:
 
 
 def reference_pegasos(solver: js.Pegasos, data: Data) -> tuple[Any, Fields]:
+    if solver.bias == "search":  # between the ends of epochs it is SDCA at a fixed bias
+        run, fields = reference_sdca(solver, data)
+        return run, fields | {"scalars.trial": [0.0] * len(run.t)}
     name, parameter = members.reference_loss(solver.loss)
     run = pegasos(
         data.X, data.y, data.batches, lam=float(solver.lam), loss=name, parameter=parameter,
-        weights=data.weight, project=solver.project,
+        weights=data.weight, project=solver.project, bias=solver.bias,
     )  # fmt: skip
+    run.doubt /= SAFE
     vector = [float(solver.lam) * max(t, 1) * w for t, w in zip(run.t, run.w, strict=True)]
     fields: Fields = {"scalars.t": run.t, "vector": vector}
+    if solver.bias != "none":
+        fields["scalars.bias"] = run.bias
     if solver.project:
         fields["square_norm"] = [v @ v for v in vector]
     return run, fields
@@ -137,7 +143,7 @@ def reference_shrinking(
     return run, {"scalars.t": run.t, "vector": run.w}
 
 
-def reference_sdca(solver: js.SDCA, data: Data) -> tuple[Any, Fields]:
+def reference_sdca(solver: js.SDCA | js.Pegasos, data: Data) -> tuple[Any, Fields]:
     name, parameter = members.reference_loss(solver.loss)
     order = [i for batch in data.batches for i in batch]
     run = sdca(
@@ -189,7 +195,17 @@ def reference_averaged(solver: js.Averaged, run: Any) -> tuple[list[np.ndarray],
     else:
         power = float(solver.power)
         mean = averages.polynomial_average(*args, power=power, start=start)
-    return mean, {"counts.t": run.t, "counts.averaged": [max(t - start, 0) for t in run.t]}
+    counters: Fields = {"counts.t": run.t, "counts.averaged": [max(t - start, 0) for t in run.t]}
+    if solver.own_bias and solver.finishes == "never":
+        # Without an iterate in it the mean is 0, and the last bias stands in its place.
+        some = np.array(counters["counts.averaged"]) > 0
+        own = averages.uniform_average(np.zeros(()), run.bias, run.t, start=start)
+        if solver.kind == "polynomial":
+            own = averages.polynomial_average(
+                np.zeros(()), run.bias, run.t, power=float(solver.power), start=start
+            )
+        counters["offset"] = np.where(some, own, 0).tolist()
+    return mean, counters
 
 
 WRAPPERS = {"Averaged": reference_averaged}

@@ -49,11 +49,12 @@ def clear(run: Any, solver: Solver, data: Data) -> bool:
     # Of residuals. Huber's slope is continuous: it does not jump where the parabola ends.
     jumps = {"absolute": [0.0], "epsilon_insensitive": [-(parameter or 0.0), parameter or 0.0]}
     before = [first(solver), *run.w[:-1]]
+    biases = [0.0, *getattr(run, "bias", [0.0] * len(run.w))[:-1]]
     if getattr(run, "doubt", 9) < 1:
         return False  # an eigenvalue near where it would count as rounding
-    for w, batch in zip(before, data.batches, strict=True):
+    for w, bias, batch in zip(before, biases, data.batches, strict=True):
         for i in batch:
-            score = w @ data.X[i]
+            score = w @ data.X[i] + bias
             margin, residual = data.y[i] * score, data.y[i] - score
             # w = 0 and x = 0 score exactly 0 in every precision
             if margin != 0 and any(abs(margin - kink) < SAFE for kink in kinks):

@@ -168,7 +168,7 @@ def settings_of(
     Example:
       >>> cls = solvers()["pegasos"]
       >>> [setting.path for setting in settings_of(cls, {"loss": "smoothed-hinge"})]
-      ['lam', 'loss', 'loss.gamma', 'project']
+      ['lam', 'loss', 'loss.gamma', 'project', 'bias']
     """
     cls = member if isinstance(member, type) else type(member)
     texts = _described(cls)

@@ -106,10 +106,9 @@ def prepare(
     batch_size = checks.check_integer(options.resumed("batch_size", 1), "batch_size")
     if batch_size > n:
         raise ValueError(f"batch_size must be at most the number of rows {n}, got {batch_size}")
-    if solver.single_row and batch_size > 1:
-        raise ValueError(f"batch_size must be 1 for {type(solver).__name__}, got {batch_size}")
     order = checks.check_option(options.resumed("order", "permutation"), "order", ORDERS)
     intercept = checks.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
+    solver.check_rounds(batch_size, intercept, targets.negatives)
     if before is None:
         words = key_words(0 if options.key is None else options.key)
         first = 0
@@ -277,8 +276,8 @@ def check_solver(solver: Any) -> None:
     if solver.loss.joint and not solver.joint:
         raise ValueError(
             f"loss must be a loss of one score for {type(solver).__name__}, got "
-            f"{type(solver.loss).__name__} of all classes; the first-order solvers such as "
-            "js.AdaGradFOBOS take it"
+            f"{type(solver.loss).__name__} of all classes; js.Pegasos and the first-order solvers "
+            "such as js.AdaGradFOBOS take it"
         )
     for prefix, part in solver.parts():
         if isinstance(part, Regularizer):

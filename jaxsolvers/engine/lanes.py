@@ -16,7 +16,7 @@ import numpy as np
 from jaxsolvers.engine.job import Job
 from jaxsolvers.engine.sharding import everywhere, over_rankers
 from jaxsolvers.engine.state import TrainState
-from jaxsolvers.engine.tile import Group, Lanes, begin, tile_weights
+from jaxsolvers.engine.tile import Group, Lanes, begin, tile_offsets, tile_weights
 from jaxsolvers.members import Array, Leaf
 from jaxsolvers.protocol import beside
 
@@ -100,6 +100,9 @@ class Result:
         weights = tile_weights(group.solver, group.lanes.state, plan=job.plan)
         weights, alive = _usable(weights, group.lanes)
         self.alive[start:stop] = np.asarray(alive)[: group.size]
+        offsets = tile_offsets(group.solver, group.lanes.state, plan=job.plan)
+        if offsets is not None:
+            self.intercept[start:stop] = np.asarray(offsets)[: group.size]
         if job.slabs.data.intercept and job.slabs.data.kernel is not None:
             # sum_j alpha_j (k(x_j, x) + 1)
             self.intercept[start:stop] = np.asarray(weights.sum(axis=-1)[: group.size])

@@ -27,7 +27,7 @@ from jax import lax
 
 from jaxsolvers.features import Dense, merge, restrict
 from jaxsolvers.members import Array, Leaf
-from jaxsolvers.protocol import Batch, Info, Solver, State
+from jaxsolvers.protocol import Batch, Info, Solver, State, beside
 from jaxsolvers.solvers.compensated import added
 
 # (solver, state, alive, block, what else one ranker needs) -> (state, alive, info)
@@ -227,7 +227,7 @@ def _features_last(state: State, form: Form) -> State:
 
 def _scaled(state: State, factor: Array, form: Form) -> State:
     return jax.tree.map(
-        lambda leaf, wide: leaf * factor[None] if wide else leaf, state, form.features
+        lambda leaf, wide: leaf * beside(factor[None], leaf) if wide else leaf, state, form.features
     )
 
 
@@ -244,7 +244,7 @@ def _without_witness(part: State, form: Form) -> tuple[State, Array]:
         if wide
     ]
     cut = jax.tree.map(lambda leaf, wide: leaf[:-1] if wide else leaf, part, form.features)
-    return cut, seen[0]
+    return cut, seen[0].reshape(seen[0].shape[0], -1)[:, 0]  # the same of classes together
 
 
 def _kept_in_range(state: State, factor: Array, part: State, form: Form) -> tuple[State, Array]:
@@ -256,7 +256,8 @@ def _kept_in_range(state: State, factor: Array, part: State, form: Form) -> tupl
     out = (size < limit) | (size > 1 / limit)
     for leaf, wide in zip(jax.tree.leaves(part), jax.tree.leaves(form.features), strict=True):
         if wide:
-            out = out | (jnp.max(jnp.abs(leaf), axis=0) > limits.max * jnp.minimum(size, 1))
+            largest = jnp.max(jnp.abs(leaf), axis=(0, *range(2, leaf.ndim)))
+            out = out | (largest > limits.max * jnp.minimum(size, 1))
 
     # A loop of no or one trip: unlike a branch it updates the state in place.
     def multiply(_: Array, carry: tuple[State, Array]) -> tuple[State, Array]:

@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxsolvers import checks
+from jaxsolvers.engine.finish import finished
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.job import Job, Options, check_solver, prepare
 from jaxsolvers.engine.lanes import Result, open_group
@@ -249,6 +250,7 @@ def _train_chunk(
                 waiting[0].add(waiting[1])
             waiting = totals, infos
             bar.advance(count * (stop - start))
+        groups = finished(job, groups, epoch)
         told.append(recorded(job.record, groups, job.slabs.data, job.plan))
         if not all(past.alive.any() for past in epochs) and stop - start == len(job.live):
             break  # every ranker is lost: train reports it

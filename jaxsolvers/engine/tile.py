@@ -22,9 +22,9 @@ from jaxsolvers.engine.restricted import Tile, enter, form_of, leave, rounds
 from jaxsolvers.engine.sharding import AXIS
 from jaxsolvers.engine.slabs import Slab
 from jaxsolvers.engine.targets import LabelSets
-from jaxsolvers.features import Rows
+from jaxsolvers.features import Rows, restrict
 from jaxsolvers.members import Array
-from jaxsolvers.protocol import Batch, Info, Problem, Solver, State, beside
+from jaxsolvers.protocol import Batch, Info, Problem, Solver, State, beside, keep_where
 
 LARGEST_TILE = 512
 
@@ -167,14 +167,8 @@ def _one(
 ) -> tuple[State, Array, Info]:
     """The rounds of a block for one ranker, with its targets and weights."""
     target, assignment = private
-    factor = assignment.negative  # a joint loss has no positive rows
-    if not solver.loss.joint:
-        positive, negative = (f[None] if f.ndim else f for f in assignment[1:3])
-        factor = jnp.where(target > 0, positive, negative)
-    own = beside(block.weight, target)
-    # A live row stays live however small its weight: what a round counts is the same for all.
-    least = jnp.finfo(own.dtype).smallest_normal
-    weight = jnp.where(alive & (own > 0), jnp.maximum(own * factor, least), 0)
+    weight = own_weights(solver, assignment, target, block.weight)
+    weight = jnp.where(alive, weight, 0)
     if assignment.share is not None:
         chosen = drawn(draw, assignment.code, block.index, assignment.share)
         weight = jnp.where((target > 0) | chosen, weight, 0)
@@ -184,6 +178,18 @@ def _one(
     else:
         state, info = solver.sweep(state, block, plan.batch_size)
     return state, alive & info.finite, info
+
+
+def own_weights(solver: Solver, assignment: Assignment, target: Array, weight: Array) -> Array:
+    """The weights of rows for one ranker, of the targets' shape, from those of the rows (B,)."""
+    factor = assignment.negative  # a joint loss has no positive rows
+    if not solver.loss.joint:
+        positive, negative = (f[None] if f.ndim else f for f in assignment[1:3])
+        factor = jnp.where(target > 0, positive, negative)
+    own = beside(weight, target)
+    # A live row stays live however small its weight: what a round counts is the same for all.
+    least = jnp.finfo(own.dtype).smallest_normal
+    return jnp.where(own > 0, jnp.maximum(own * factor, least), 0)
 
 
 def _block(
@@ -228,10 +234,24 @@ def _nothing(assignment: Assignment, alive: Array) -> Info:
 @partial(jax.jit, static_argnames="plan")
 def tile_weights(solver: Solver, state: State, *, plan: Plan) -> Array:
     """The weights of a tile's rankers, (T, d)."""
+    split = PartitionSpec(AXIS)
+    return _per_device(plan, _weights_of, (_specs(solver), split), split)(solver, state)
 
-    def tile(solver: Solver, state: State) -> Array:
-        def one(solver: Solver, state: State) -> Array:
-            return solver.weights(state)
+
+def _weights_of(solver: Solver, state: State) -> Array:
+    def one(solver: Solver, state: State) -> Array:
+        return solver.weights(state)
+
+    return jax.vmap(one, in_axes=(solver.ranker_axes(), 0))(solver, state)
+
+
+@partial(jax.jit, static_argnames="plan")
+def tile_offsets(solver: Solver, state: State, *, plan: Plan) -> Array | None:
+    """The biases of a tile's rankers, (T,) or of classes together (T, K); None without."""
+
+    def tile(solver: Solver, state: State) -> Array | None:
+        def one(solver: Solver, state: State) -> Array | None:
+            return solver.offset(state)
 
         return jax.vmap(one, in_axes=(solver.ranker_axes(), 0))(solver, state)
 
@@ -252,6 +272,93 @@ def tile_theory(solver: Solver, lanes: Lanes, *, plan: Plan) -> dict[str, Array]
 
     split = PartitionSpec(AXIS)
     return _per_device(plan, tile, (_specs(solver), split), split)(solver, lanes)
+
+
+class Scored(NamedTuple):
+    """Rows as some rankers of a tile meet them, (rankers, rows) each."""
+
+    score: Array  # <w, x>, without a bias
+    target: Array
+    weight: Array  # a row that is drawn with a probability weighs that share
+
+
+@partial(jax.jit, static_argnames=("plan", "count"))
+def tile_scores(
+    solver: Solver,
+    lanes: Lanes,
+    assignment: Assignment,
+    slab: Slab,
+    first: Array,
+    *,
+    plan: Plan,
+    count: int,
+) -> Scored:
+    """The rows of a slab for the ``count`` rankers of each device's tile from ``first`` on."""
+
+    def tile(
+        solver: Solver, lanes: Lanes, assignment: Assignment, slab: Slab, first: Array
+    ) -> Scored:
+        solver, state, own = _cut((solver, lanes.state, assignment), first, count)
+        weights = _weights_of(solver, state)
+
+        def block(i: Array) -> Scored:
+            if isinstance(slab.x, Rows):
+                columns, x = slab.x.block(i, len(slab.x.levels) - 1)
+                active = restrict(weights, columns, axis=1)
+            else:
+                x, active = _at(slab.x, i), weights
+            rows, target, axis = _block(plan, solver, slab, i, x, None, own)
+
+            def one(solver: Solver, w: Array, target: Array, own: Assignment) -> Scored:
+                weight = own_weights(solver, own, target, rows.weight)
+                if own.share is not None:
+                    weight = jnp.where(target > 0, weight, own.share * weight)
+                return Scored(x.scores(w), target, weight)
+
+            return jax.vmap(one, in_axes=(solver.ranker_axes(), 0, axis, 0))(
+                solver, active, target, own
+            )
+
+        found = lax.map(block, jnp.arange(slab.weight.shape[0], dtype=jnp.int32))
+        return jax.tree.map(lambda a: jnp.moveaxis(a, 0, 1).reshape(count, -1), found)
+
+    split, whole = PartitionSpec(AXIS), PartitionSpec()
+    specs = (_specs(solver), split, split, whole, whole)
+    return _per_device(plan, tile, specs, split)(solver, lanes, assignment, slab, first)
+
+
+@partial(jax.jit, static_argnames=("plan", "count"), donate_argnames="lanes")
+def tile_finish(
+    solver: Solver, lanes: Lanes, scored: Scored, first: Array, *, plan: Plan, count: int
+) -> Lanes:
+    """The lanes after ``Solver.finish`` of those rankers. ``lanes`` is donated."""
+
+    def tile(solver: Solver, lanes: Lanes, scored: Scored, first: Array) -> Lanes:
+        def one(solver: Solver, state: State, alive: Array, scored: Scored) -> State:
+            return keep_where(alive, solver.finish(state, *scored), state)
+
+        own, state, alive = _cut((solver, lanes.state, lanes.alive), first, count)
+        mapped = jax.vmap(one, in_axes=(own.ranker_axes(), 0, 0, 0))
+        after = mapped(own, state, alive, scored)
+        whole = jax.tree.map(
+            lambda old, new: lax.dynamic_update_slice_in_dim(old, new, first, 0), lanes.state, after
+        )
+        return Lanes(whole, lanes.alive)
+
+    split, whole = PartitionSpec(AXIS), PartitionSpec()
+    specs = (_specs(solver), split, split, whole)
+    return _per_device(plan, tile, specs, split)(solver, lanes, scored, first)
+
+
+def _cut(tree: tuple[Any, ...], first: Array, count: int) -> tuple[Any, ...]:
+    """A solver and what else has rankers on its leading axes, for ``count`` of them."""
+
+    def own(leaf: Array) -> Array:
+        return lax.dynamic_slice_in_dim(leaf, first, count)
+
+    solver, *rest = tree
+    numbers = solver.map_numbers(lambda leaf: leaf.value if leaf.shared else own(leaf.value))
+    return numbers, *jax.tree.map(own, rest)
 
 
 def _specs(solver: Solver) -> Solver:

@@ -38,7 +38,8 @@ def duality_gap(
     taken in blocks and rankers in tiles.
 
     Args:
-      solver: the solver that made the state, ``js.SDCA`` or ``Averaged`` around it.
+      solver: the solver that made the state, ``js.SDCA`` or ``Averaged`` around it; or
+        ``js.Pegasos(lam, bias="search")``, whose gap is that at its bias.
       state: ``Fit.state`` of ``fit`` or ``fit_one_vs_rest``.
       X: the n rows of the training, in their order, dense or sparse.
       y: their labels, real targets or indicator, as in ``js.metrics.objective``.

@@ -32,10 +32,10 @@ def objective(
     """The regularized mean loss, per ranker; one number for classes that are one problem.
 
     ``penalty(w) + sum_i s_i l(<w, x_i> + b, y_i) / sum_i s_i``; the penalty is ``lam/2 ||w||^2``
-    for Pegasos and ``phi(w)`` for AdaGrad. Pegasos regularizes an intercept column, AdaGrad does
-    not. A ``positive_weight`` of the training is not part of it. With a joint loss or a
-    regularizer that couples the rankers it is the one objective of all, their losses added up.
-    Rows are taken in blocks: no (n, K) array is made.
+    for Pegasos and ``phi(w)`` for AdaGrad. Pegasos regularizes an intercept column (no ``bias`` of
+    its own), AdaGrad does not. A ``positive_weight`` of the training is not part of it. With a
+    joint loss or a regularizer that couples the rankers it is the one objective of all, their
+    losses added up. Rows are taken in blocks: no (n, K) array is made.
 
     Args:
       solver: the solver that trained the model; its numbers single or one per ranker (K,).
@@ -91,10 +91,9 @@ def objective(
         target = rows_of(targets, at, several, dtype)
         losses = _losses(own, scores, target, jnp.asarray(weight[at], dtype), several, whole)
         loss += np.asarray(losses, np.float64)
-    weights = jnp.concatenate(
-        [_weights(model, dtype), jnp.atleast_1d(jnp.asarray(model.intercept, dtype))[:, None]],
-        axis=1,
-    )
+    intercept = jnp.atleast_1d(jnp.asarray(model.intercept, dtype))[:, None]
+    intercept = jnp.zeros_like(intercept) if solver.own_bias else intercept
+    weights = jnp.concatenate([_weights(model, dtype), intercept], axis=1)
     if whole:
         mean = jnp.asarray((loss[0] if solver.loss.joint else loss.sum()) / weight.sum(), dtype)
         return own.free_intercept().penalty(weights) + mean

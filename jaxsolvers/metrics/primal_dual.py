@@ -71,6 +71,8 @@ def primal_and_dual(
     solver = rankers.solver
     weights = np.asarray(_weights(solver, rankers.state))
     (count, width), dtype = weights.shape, weights.dtype
+    offsets = _offsets(solver, rankers.state)
+    offsets = np.zeros(count, dtype) if offsets is None else offsets
     dual_solver = with_duals(solver)
     duals = None if dual_solver is None else np.asarray(duals_of(rankers.state))
     total, loss, term = np.zeros((3, count))
@@ -85,7 +87,7 @@ def primal_and_dual(
         found = _sums(
             solver.loss, np.pad(own, [(0, 0), (0, x.shape[1] - own.shape[1])]),
             None if duals is None else np.pad(duals[:, at], [(0, 0), (0, missing)]),
-            x, target, rankers.code, np.pad(weight[at].astype(dtype), (0, missing)),
+            x, target, offsets, rankers.code, np.pad(weight[at].astype(dtype), (0, missing)),
             rankers.positive,
         )  # fmt: skip
         for sums, more in zip((total, loss, term), found[:3], strict=True):
@@ -130,28 +132,41 @@ def _weights(solver: Solver, state: State) -> Array:
 
 
 @jax.jit
+def _offsets(solver: Solver, state: State) -> Array | None:
+    def one(solver: Solver, state: State) -> Array | None:
+        return solver.offset(state)
+
+    return jax.vmap(one, in_axes=(solver.ranker_axes(), 0))(solver, state)
+
+
+@jax.jit
 def _sums(
     loss: Any,
     weights: Array,
     duals: Array | None,
     x: Array,
     target: Array,
+    offsets: Array,
     codes: Array,
     weight: Array,
     positive: Array,
 ) -> tuple[Array, Array, Array, Array]:
     """Sums over the rows of weights, losses and dual terms, (T,), and of p_i a_i x_i, (T, d)."""
 
-    def one(loss: Loss, w: Array, dual: Any, own: Array, code: Array, factor: Array) -> Any:
+    def one(
+        loss: Loss, w: Array, dual: Any, own: Array, bias: Array, code: Array, factor: Array
+    ) -> Any:
         if own.dtype == jnp.int32:
             own = jnp.where(own == code, 1, -1).astype(w.dtype)
         p = jnp.where(own > 0, factor, 1) * weight
-        value, _ = loss.value_and_slope(product(x, w), own)
+        value, _ = loss.value_and_slope(product(x, w) + bias, own)
         sums = jnp.sum(p), jnp.sum(p * value)
         if dual is None:
             return *sums, jnp.zeros((), w.dtype), jnp.zeros_like(w)
-        term = loss.dual_term(own, dual)  # type: ignore[attr-defined]
+        term = loss.dual_term(own, dual) - dual * bias  # type: ignore[attr-defined]
         return *sums, jnp.sum(p * term), product(p * dual, x)
 
     axes = (loss.ranker_axes(), 0, None if duals is None else 0, 0 if target.ndim == 2 else None)
-    return jax.vmap(one, in_axes=(*axes, 0, 0))(loss, weights, duals, target, codes, positive)
+    return jax.vmap(one, in_axes=(*axes, 0, 0, 0))(
+        loss, weights, duals, target, offsets, codes, positive
+    )

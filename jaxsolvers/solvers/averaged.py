@@ -23,10 +23,12 @@ class AveragedState(NamedTuple):
     inner: State
     average: Entry  # of the weights' shape
     counts: Counts
+    offset: Entry  # () the mean bias, kept only where the solver moves one in its rounds
 
     @property
     def axes(self) -> AveragedState:
-        return AveragedState(self.inner.axes, ("feature",), Counts((), ()))
+        offset = None if self.offset is None else ()
+        return AveragedState(self.inner.axes, ("feature",), Counts((), ()), offset)
 
 
 @member
@@ -81,10 +83,13 @@ class Averaged(Solver):
         return self.solver.joint
 
     def init(self, problem: Problem, dtype: Any) -> AveragedState:
+        inner = self.solver.init(problem, dtype)
+        offset = self.solver.offset(inner) if self.solver.finishes == "never" else None
         return AveragedState(
-            inner=self.solver.init(problem, dtype),
+            inner=inner,
             average=jnp.zeros(problem.shape, dtype),
             counts=Counts(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)),
+            offset=None if offset is None else jnp.zeros(offset.shape, dtype),
         )
 
     def weigh(self, counts: Counts, weight: Array, rounds: Array) -> tuple[Counts, Array, Array]:
@@ -106,23 +111,60 @@ class Averaged(Solver):
         return Counts(t, n), keep, add
 
     def update(self, state: AveragedState, batch: Batch) -> tuple[AveragedState, Info]:
-        weights = self.solver.weights(state.inner)
+        weights, offset = self.solver.weights(state.inner), self.solver.offset(state.inner)
         inner, info = self.solver.update(state.inner, batch)
         rounds = jnp.where(info.finite, self.solver.rounds(batch.weight), 0)
-        running = Running(state.average, state.counts, self)
-        running = running.take(weights, batch.weight, rounds)
-        return AveragedState(inner, running.value, running.counts), info
+        running = self._running(state).take(weights, offset, batch.weight, rounds)
+        return self._state(inner, running), info
 
     def sweep(
         self, state: AveragedState, block: Batch, batch_size: int = 1
     ) -> tuple[AveragedState, Info]:
-        running = Running(state.average, state.counts, self)
-        inner, running, info = self.solver.averaged_sweep(state.inner, block, batch_size, running)
-        return AveragedState(inner, running.value, running.counts), info
+        inner, running, info = self.solver.averaged_sweep(
+            state.inner, block, batch_size, self._running(state)
+        )
+        return self._state(inner, running), info
+
+    def _running(self, state: AveragedState) -> Running:
+        return Running(state.average, state.offset, state.counts, self)
+
+    def _state(self, inner: State, running: Running) -> AveragedState:
+        return AveragedState(inner, running.value, running.counts, running.offset)
 
     def weights(self, state: AveragedState) -> Array:
         some = state.counts.averaged > 0
         return jnp.where(some, state.average, self.solver.weights(state.inner))
+
+    def offset(self, state: AveragedState) -> Array | None:
+        last = self.solver.offset(state.inner)
+        if state.offset is None or last is None:
+            return last
+        return jnp.where(state.counts.averaged > 0, state.offset, last)
+
+    @property
+    def own_bias(self) -> bool:  # type: ignore[override]
+        return self.solver.own_bias
+
+    @property
+    def finishes(self) -> Any:  # type: ignore[override]
+        return self.solver.finishes
+
+    def finish(
+        self, state: AveragedState, scores: Array, targets: Array, weights: Array
+    ) -> AveragedState:
+        inner = self.solver.finish(state.inner, scores, targets, weights)
+        return state._replace(inner=inner)
+
+    def check_rounds(self, batch_size: int, intercept: str, negatives: float | None) -> None:
+        self.solver.check_rounds(batch_size, intercept, negatives)
+
+    def validate(self, prefix: str = "") -> None:
+        super().validate(prefix)
+        if self.solver.finishes == "epoch":
+            raise ValueError(
+                f"{prefix}solver must not search for its bias (bias='search'): iterates of other "
+                f"biases have no mean; got {type(self.solver).__name__}"
+            )
 
     def penalty(self, weights: Array) -> Array:
         return self.solver.penalty(weights)

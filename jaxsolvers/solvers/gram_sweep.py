@@ -8,7 +8,8 @@ starts from one product with all earlier rounds and is kept up to date round by 
 
 Rankers are *lanes* here and lie on the trailing axis, so that each operation of a round is one
 contiguous vector operation. :func:`recurrence` is written for one ranker and takes the lane form
-by itself under ``vmap``.
+by itself under ``vmap``. Of K classes learnt together V is (K, d), and every raw score and
+coefficient of a row is K numbers, an axis of their own before the lanes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from jax.custom_batching import custom_vmap
 
 from jaxsolvers.features import product
 from jaxsolvers.members import Array
+from jaxsolvers.protocol import beside
 
 INNER = 16
 
@@ -38,7 +40,7 @@ class Carry(NamedTuple):
 class Rows(NamedTuple):
     """What one ranker knows of the block's rows."""
 
-    raw: Array  # (B,) <V, x_i> before the block
+    raw: Array  # (B,) <V, x_i> before the block; of classes together (B, K)
     target: Array  # (B,)
     weight: Array  # (B,)
 
@@ -53,10 +55,11 @@ class Shared(NamedTuple):
 class Trace(NamedTuple):
     """What the rounds did: V <- factor V + sum_i coefficient_i x_i."""
 
-    coefficient: Array  # (B,)
+    coefficient: Array  # (B,), of classes together (B, K)
     factor: Array | None  # (rounds,), None where every factor is 1
-    score: Array  # (B,) before the round
+    score: Array  # like the coefficients, before the round
     scale: Any  # (rounds,) before the round; kept when an average needs it
+    intercept: Any  # (rounds,) or (rounds, K) before the round, likewise; None without one
 
 
 def recurrence(
@@ -65,7 +68,7 @@ def recurrence(
     rows: Rows,
     shared: Shared,
     batch_size: int,
-    keep_scale: bool = False,
+    keep: bool = False,
 ) -> tuple[Carry, Moves, Trace]:
     """All rounds of a block for one ranker.
 
@@ -73,14 +76,14 @@ def recurrence(
       solver: a linear-step solver, for ``live_round`` and its hooks.
       carry, rows, shared: the ranker before the block, and the block.
       batch_size: rows per round, a divisor of B.
-      keep_scale: whether the trace records the scales.
+      keep: whether the trace records scales and intercepts.
 
     Returns:
       The carry after the block, what its rounds did to V together, and each one's trace.
     """
 
     def lanes(solver: Any, carry: Carry, rows: Rows, shared: Shared) -> Any:
-        return _lanes(solver, carry, rows, shared, batch_size, keep_scale)
+        return _lanes(solver, carry, rows, shared, batch_size, keep)
 
     def alone(solver: Any, carry: Carry, rows: Rows, shared: Shared) -> Any:
         solver, carry, rows = jax.tree.map(lambda a: a[..., None], (solver, carry, rows))
@@ -113,29 +116,29 @@ class Moves(NamedTuple):
     """The rounds so far together: V <- whole V + sum_i left_i x_i."""
 
     whole: Array | None  # (), None for 1
-    left: Array  # (B,)
+    left: Array  # (B,) or (B, K)
 
 
 class _Last(NamedTuple):
     """The round just done, not yet applied to the raw scores of its stretch."""
 
-    coefficient: Array  # (k, lanes)
+    coefficient: Array  # (k, lanes) or (k, K, lanes)
     factor: Array | None  # (lanes,)
     column: Array  # (inner, k) products of the stretch's rows with the round's
 
 
 def _lanes(
-    solver: Any, carry: Carry, rows: Rows, shared: Shared, batch_size: int, keep_scale: bool
+    solver: Any, carry: Carry, rows: Rows, shared: Shared, batch_size: int, keep: bool
 ) -> tuple[Carry, Moves, Trace]:
     """:func:`recurrence` with rankers on the trailing axis of everything but ``shared``."""
-    size, n_lanes = rows.raw.shape
+    size, n_lanes = rows.raw.shape[0], rows.raw.shape[-1]
     inner = _stretch_rows(size, batch_size)
-    row = jax.ShapeDtypeStruct((batch_size,), rows.raw.dtype)
     own, scalars = jax.tree.map(
         lambda a: jax.ShapeDtypeStruct(a.shape[:-1], a.dtype), (solver, carry.scalars)
     )
+    classes, has_dual = rows.raw.shape[1:-1], carry.dual is not None
     steady = carry.square_norm is None and is_steady(
-        own, scalars, row, None if carry.dual is None else row
+        own, scalars, rows.raw.dtype, batch_size, classes, has_dual
     )
 
     def stretch(state: tuple[Carry, Moves], start: Array) -> tuple[tuple[Carry, Moves], Trace]:
@@ -143,7 +146,7 @@ def _lanes(
         cut = partial(lax.dynamic_slice_in_dim, start_index=start, slice_size=inner)
         gram = cut(shared.gram)  # (inner, B)
         own = cut(gram, axis=1)  # (inner, inner)
-        raw = _scaled(moves.whole, cut(rows.raw)) + product(gram, moves.left)
+        raw = _scaled(moves.whole, cut(rows.raw)) + _products(gram, moves.left)
         target, weight = cut(rows.target), cut(rows.weight)
         positions = None if shared.first is None else cut(shared.first)
 
@@ -165,20 +168,22 @@ def _lanes(
                 solver, carry, pick(raw), pick(target), pick(weight)
             )
             trace = trace._replace(
-                factor=None if steady else trace.factor, scale=trace.scale if keep_scale else None
+                factor=None if steady else trace.factor,
+                scale=trace.scale if keep else None,
+                intercept=trace.intercept if keep else None,
             )
             return (carry, raw, _Last(trace.coefficient, trace.factor, column)), trace
 
         nothing = _Last(
-            jnp.zeros((batch_size, n_lanes), raw.dtype),
+            jnp.zeros((batch_size, *raw.shape[1:]), raw.dtype),
             None if steady else jnp.ones((n_lanes,), raw.dtype),
             jnp.zeros((inner, batch_size), raw.dtype),
         )
         js = jnp.arange(0, inner, batch_size, dtype=jnp.int32)
         (carry, _, _), trace = lax.scan(step, (carry, raw, nothing), js)
-        trace = _join(trace)
+        trace = _join(trace, 1)
         whole, left = remaining(trace, batch_size)
-        before = moves.left if whole is None else whole[None] * moves.left
+        before = _scaled(whole, moves.left)
         left = lax.dynamic_update_slice_in_dim(before, left, start, 0)
         whole = None if whole is None or moves.whole is None else whole * moves.whole
         return (carry, Moves(whole, left)), trace
@@ -187,17 +192,25 @@ def _lanes(
     starts = jnp.arange(0, size, inner, dtype=jnp.int32)
     initial = (carry, Moves(one, jnp.zeros_like(rows.raw)))
     (carry, moves), trace = lax.scan(stretch, initial, starts)
-    return carry, moves, _join(trace)
+    return carry, moves, _join(trace, 2)
 
 
 def _scaled(factor: Array | None, rows: Array) -> Array:
-    return rows if factor is None else factor[None] * rows
+    """The rows (..., lanes) times a factor per lane."""
+    return rows if factor is None else factor.reshape((1,) * (rows.ndim - 1) + (-1,)) * rows
+
+
+def _products(gram: Array, coefficients: Array) -> Array:
+    """sum_j gram_ij c_j, (inner, B) and (B, ..., lanes) -> (inner, ..., lanes)."""
+    flat = coefficients.reshape(coefficients.shape[0], -1)
+    return product(gram, flat).reshape(gram.shape[0], *coefficients.shape[1:])
 
 
 def _apply(near: Array, last: _Last) -> Array:
     c, factor, column = last
-    near = near if factor is None else factor[None] * near
-    return near + (column * c if c.shape[0] == 1 else product(column, c))
+    return _scaled(factor, near) + (
+        beside(column, c) * c if c.shape[0] == 1 else _products(column, c)
+    )
 
 
 def _round(
@@ -212,7 +225,8 @@ def _round(
     """One round of one ranker on k rows whose products are ``own`` (k, k)."""
     scalars, square_norm, dual = carry
     scale = jnp.asarray(solver.scale(scalars), raw.dtype)
-    score = scale * raw + solver.intercept(scalars)
+    intercept = solver.intercept(scalars)
+    score = shifted(scale * raw, intercept)
     own_dual = None if dual is None else dual[at]
     scalars, b, c, own_dual = solver.live_round(
         scalars, score, target, weight, jnp.diagonal(own), own_dual
@@ -223,39 +237,54 @@ def _round(
         square_norm = grow(square_norm, b, c, raw, own)
         square_norm, shrink = project(square_norm, solver.radius(scalars))
         b, c = shrink * b, shrink * c
-    return Carry(scalars, square_norm, dual), Trace(c, b, score, scale)
+    intercept = None if isinstance(intercept, float) else intercept
+    return Carry(scalars, square_norm, dual), Trace(c, b, score, scale, intercept)
 
 
-def is_steady(solver: Any, scalars: Any, row: Any, dual: Any) -> bool:
+def shifted(score: Array, intercept: Array | float) -> Array:
+    """Scores (k,) plus an intercept (); of classes together (k, K) and (K,)."""
+    return score + (intercept if isinstance(intercept, float) else intercept[None])
+
+
+def is_steady(
+    solver: Any,
+    scalars: Any,
+    dtype: Any,
+    batch_size: int = 1,
+    classes: tuple[int, ...] = (),
+    has_dual: bool = False,
+) -> bool:
     """Whether every factor of V is 1: ``round`` returns the literal 1.0 (contract, rule 6).
 
-    ``row`` and ``dual`` are shapes, of the k rows of a round and of their duals, or None.
+    ``scalars`` are shapes; ``classes`` is (K,) of classes together.
     """
     factors: list[Any] = []
+    row = jax.ShapeDtypeStruct((batch_size,), dtype)
+    score = jax.ShapeDtypeStruct((batch_size, *classes), dtype)
+    target = jax.ShapeDtypeStruct(row.shape, jnp.int32) if solver.loss.joint else row
 
-    def look(solver: Any, scalars: Any, row: Array, dual: Any) -> None:
-        factors.append(solver.round(scalars, row, row, row, row, dual)[1])
+    def look(solver: Any, scalars: Any, score: Array, target: Array, row: Array, dual: Any) -> None:
+        factors.append(solver.round(scalars, score, target, row, row, dual)[1])
 
-    jax.eval_shape(look, solver, scalars, row, dual)
+    jax.eval_shape(look, solver, scalars, score, target, row, row if has_dual else None)
     return isinstance(factors[0], float) and factors[0] == 1.0
 
 
-def _join(trace: Trace) -> Trace:
-    """Join the axis of a scan with the axis of rows or rounds under it."""
+def _join(trace: Trace, scans: int) -> Trace:
+    """Join the axes of one or two ``scans``, and of the rows under the inner one."""
 
     def joined(leaf: Array, axes: int) -> Array:
         return leaf.reshape(-1, *leaf.shape[axes:])
 
-    rows = trace.coefficient.ndim - 1
-
     def rounds(leaf: Array | None) -> Array | None:
-        return None if leaf is None else joined(leaf, max(leaf.ndim - 1, 1))
+        return None if leaf is None else joined(leaf, scans)
 
     return Trace(
-        joined(trace.coefficient, rows),
+        joined(trace.coefficient, 2),
         rounds(trace.factor),
-        joined(trace.score, rows),
+        joined(trace.score, 2),
         rounds(trace.scale),
+        rounds(trace.intercept),
     )
 
 
@@ -268,7 +297,13 @@ def remaining(trace: Trace, batch_size: int) -> tuple[Array | None, Array]:
     if trace.factor is None:
         return None, trace.coefficient
     left = suffix_products(trace.factor)
-    return left[0], per_row(left[1:], batch_size) * trace.coefficient
+    return left[0], times_rows(per_row(left[1:], batch_size), trace.coefficient)
+
+
+def times_rows(per_row: Array, coefficients: Array) -> Array:
+    """A number per row, (B, ...), times coefficients (B, ...) or of K classes (B, K, ...)."""
+    classes = (1,) * (coefficients.ndim - per_row.ndim)
+    return per_row.reshape(per_row.shape[0], *classes, *per_row.shape[1:]) * coefficients
 
 
 def suffix_products(factors: Array) -> Array:
@@ -290,8 +325,11 @@ def _stretch_rows(size: int, k: int) -> int:
 
 def grow(square_norm: Array, b: Array, c: Array, raw: Array, inner: Array) -> Array:
     """||b V + sum c_i x_i||^2 from ||V||^2, raw_i = <V, x_i> and the rows' products (k, k)."""
-    # Written out: as a matrix product of k x k its rounding would depend on the program around.
-    quadratic = jnp.sum(c[:, None] * inner * c[None, :])
+    if c.ndim > 1:  # of classes together the square of the Frobenius norm
+        quadratic = jnp.sum(c * product(inner, c))
+    else:
+        # Written out: as a matrix product its rounding would depend on the program around.
+        quadratic = jnp.sum(c[:, None] * inner * c[None, :])
     return jnp.maximum(b * b * square_norm + 2 * b * jnp.sum(c * raw) + quadratic, 0)
 
 

@@ -31,6 +31,21 @@ class KernelSolver(Solver):
     def single_row(self) -> bool:  # type: ignore[override]
         return self.without_kernel().single_row
 
+    @property
+    def joint(self) -> bool:  # type: ignore[override]
+        return self.without_kernel().joint
+
+    @property
+    def own_bias(self) -> bool:  # type: ignore[override]
+        return self.without_kernel().own_bias
+
+    @property
+    def finishes(self) -> Any:  # type: ignore[override]
+        return self.without_kernel().finishes
+
+    def check_rounds(self, batch_size: int, intercept: str, negatives: float | None) -> None:
+        self.without_kernel().check_rounds(batch_size, intercept, negatives)
+
     def check_shapes(
         self, n_rankers: int | None, n_features: int, n_classes: int | None = None
     ) -> None:
@@ -58,6 +73,12 @@ class KernelSolver(Solver):
 
     def weights(self, state: State) -> Array:
         return self.without_kernel().weights(state)
+
+    def offset(self, state: State) -> Array | None:
+        return self.without_kernel().offset(state)
+
+    def finish(self, state: State, scores: Array, targets: Array, weights: Array) -> State:
+        return self.without_kernel().finish(state, scores, targets, weights)
 
     def penalty(self, weights: Array) -> Array:
         """The penalty, of the norm alone: ``weights`` is any vector of the norm of w."""

@@ -2,14 +2,15 @@
 
 Pegasos, NORMA, constant-step SGD, passive-aggressive, SDCA and the perceptron differ only in
 the numbers b and c of a round. Such a solver writes :meth:`LinearStep.round` and gets from here
-the single round, the exact Gram-block sweep, projection, dual variables, averages and, on a
-``Gram`` layout, its kernel machine.
+the single round, the exact Gram-block sweep, projection, dual variables, averages, losses of all
+classes at once and, on a ``Gram`` layout, its kernel machine.
 
 The contract of ``round``, for a round of k rows (k = 1 in an ordinary sweep):
 
 1. The mechanism stores one vector V (over the coordinates of the layout), its square norm when
    there is a radius, and the duals. The solver owns ``scalars`` (counters, a live weight, a bias)
-   and the hooks ``scale``, ``intercept`` and ``radius``; the weights are ``w = scale V``.
+   and the hooks ``scale``, ``intercept`` (with ``own_bias``) and ``radius``; the weights are
+   ``w = scale V``.
 2. ``score = scale <V, x> + intercept`` under the scalars before the round; then
    ``V <- b V + sum_i c_i x_i``.
 3. Rows of weight 0 get c = 0 and keep their dual; with no live row nothing changes at all. The
@@ -19,6 +20,8 @@ The contract of ``round``, for a round of k rows (k = 1 in an ordinary sweep):
    the radius under the new scalars, V is rescaled onto it.
 5. An average takes in w before the round; a row repeated inside a block sees its new dual.
 6. A solver whose b is always 1 returns the literal ``1.0``: sweeps then skip the factors.
+7. With a joint loss V is (K, d), scores and c are (k, K), an intercept is (K,) and the norm is
+   Frobenius'; :meth:`LinearStep.mean_steps` has the right shape by itself.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from jaxsolvers.protocol import (
     Problem,
     Solver,
     all_finite,
+    beside,
     keep_where,
     report,
     split_rows,
@@ -50,7 +54,9 @@ from jaxsolvers.solvers.gram_sweep import (
     per_row,
     project,
     recurrence,
+    shifted,
     suffix_products,
+    times_rows,
 )
 from jaxsolvers.solvers.running import Running
 
@@ -58,8 +64,8 @@ from jaxsolvers.solvers.running import Running
 class LinearStepState(NamedTuple):
     """State of any linear-step solver."""
 
-    scalars: Any  # the solver's own numbers, each ()
-    vector: Entry  # (d,) V
+    scalars: Any  # the solver's own numbers, each (); an intercept of classes together (K,)
+    vector: Entry  # (d,) V; of classes together (K, d)
     square_norm: Entry  # () ||V||^2, kept only when the solver has a radius
     dual: Entry  # (n,) one per example, kept only by dual solvers
 
@@ -78,6 +84,7 @@ class LinearStep(Solver):
 
     gram: ClassVar[bool] = True
     lazy: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
     has_dual: ClassVar[bool] = False
 
     # ---- what a solver writes -------------------------------------------------------------
@@ -99,7 +106,7 @@ class LinearStep(Solver):
         Args:
           scalars: the solver's own, before the round.
           score: (k,) ``scale <V, x_i> + intercept`` under those scalars.
-          target: (k,) -1/+1, or real for a regression loss.
+          target: (k,) -1/+1, or real for a regression loss; of a joint loss int32.
           weight: (k,) >= 0; rows of weight 0 must not count (divide by the live rows).
           square_norm: (k,) ||x_i||^2.
           dual: (k,) the rows' dual variables, or None without duals.
@@ -123,7 +130,17 @@ class LinearStep(Solver):
         """Bound on ||V||, (); None where nothing is projected."""
         return None
 
+    def reported(self, score: Array, target: Array, weight: Array, batch_size: int) -> Array:
+        """The scores (B,) that the Info of a block is about; those of its rounds by default."""
+        return score
+
     # ---- what it gets ---------------------------------------------------------------------
+    def mean_steps(self, score: Array, target: Array, weight: Array) -> Array:
+        """v_i s_i / k, the direction of each row's (sub-)gradient step, like the scores."""
+        _, slope = self.loss.value_and_slope(score, target)
+        live = jnp.sum((weight > 0).astype(score.dtype))
+        return -slope * beside(weight, slope) / jnp.maximum(live, 1)
+
     def init(self, problem: Problem, dtype: Any) -> LinearStepState:
         scalars = self.start(problem, dtype)
         bounded = self.radius(scalars) is not None
@@ -140,8 +157,12 @@ class LinearStep(Solver):
     def scales(self, state: LinearStepState) -> bool:
         if state.square_norm is not None:
             return True
-        row = jax.ShapeDtypeStruct((1,), state.vector.dtype)
-        return not is_steady(self, state.scalars, row, None if state.dual is None else row)
+        classes, has_dual = state.vector.shape[:-1], state.dual is not None
+        dtype = state.vector.dtype
+        return not is_steady(self, state.scalars, dtype, classes=classes, has_dual=has_dual)
+
+    def offset(self, state: LinearStepState) -> Array | None:
+        return jnp.asarray(self.intercept(state.scalars)) if self.own_bias else None
 
     def recomputed(self, state: LinearStepState) -> LinearStepState:
         if state.square_norm is None:
@@ -151,7 +172,7 @@ class LinearStep(Solver):
 
     def update(self, state: LinearStepState, batch: Batch) -> tuple[LinearStepState, Info]:
         after, score, c = self._step(state, batch)
-        return self._checked(state, after, score, c, batch)
+        return self._checked(state, after, score, c, batch, batch.weight.shape[0])
 
     def sweep(
         self, state: LinearStepState, block: Batch, batch_size: int = 1
@@ -168,8 +189,8 @@ class LinearStep(Solver):
 
         # What need not be known round by round is looked at once per block.
         after, (score, c) = jax.lax.scan(step, state, split_rows(block, batch_size))
-        rows = block.target.shape
-        return self._checked(state, after, score.reshape(rows), c.reshape(rows), block)
+        score, c = (a.reshape(-1, *a.shape[2:]) for a in (score, c))
+        return self._checked(state, after, score, c, block, batch_size)
 
     def _step(self, state: LinearStepState, batch: Batch) -> tuple[LinearStepState, Array, Array]:
         """One round, and the score and coefficient of its rows."""
@@ -177,7 +198,7 @@ class LinearStep(Solver):
         # Kept as an array: computed twice, for the score and for the norm, it would be rounded
         # by the program around it, and that differs between devices.
         raw = jax.lax.optimization_barrier(x.scores(state.vector))
-        score = self.scale(state.scalars) * raw + self.intercept(state.scalars)
+        score = shifted(self.scale(state.scalars) * raw, self.intercept(state.scalars))
         own_dual = None if dual is None else _take(dual, batch.index)
         scalars, b, c, own_dual = self.live_round(
             state.scalars, score, batch.target, batch.weight, x.square_norms(), own_dual
@@ -201,10 +222,12 @@ class LinearStep(Solver):
         score: Array,
         c: Array,
         batch: Batch,
+        batch_size: int,
     ) -> tuple[LinearStepState, Info]:
         """``after`` with its Info, or ``before`` where the rounds left the floats."""
         norms = () if after.square_norm is None else (after.square_norm,)
         finite = all_finite(batch.weight > 0, score, c, *norms)
+        score = self.reported(score, batch.target, batch.weight, batch_size)
         info = report(self.loss, score, batch.target, batch.weight, finite)
         return keep_where(finite, after, before), info
 
@@ -237,7 +260,8 @@ class LinearStep(Solver):
             state.square_norm,
             None if dual is None else _take(dual, block.index),
         )
-        carry, moves, trace = recurrence(self, carry, rows, shared, batch_size, running is not None)
+        keep = running is not None
+        carry, moves, trace = recurrence(self, carry, rows, shared, batch_size, keep)
         norms = () if carry.square_norm is None else (carry.square_norm,)
         finite = all_finite(block.weight > 0, trace.score, moves.left, *norms)
         left = jnp.where(finite, moves.left, 0)
@@ -254,13 +278,17 @@ class LinearStep(Solver):
         if dual is not None:
             dual = dual.at[block.index].set(carry.dual[shared.first], mode="drop")
         if running is not None:
-            counts, kept_mean, span, weights = self._mean_of_block(
+            counts, kept_mean, add, span, weights = self._mean_of_block(
                 running, trace, block.weight, batch_size
             )
             mean = kept_mean * running.value + span * state.vector + x.pull_back(weights)
-            after = Running(mean, counts, running.rule)
+            offset = running.offset
+            if offset is not None:
+                offset = kept_mean * offset + jnp.sum(times_rows(add, trace.intercept), axis=0)
+            after = Running(mean, offset, counts, running.rule)
             running = keep_where(finite, after, running)
-        info = report(self.loss, trace.score, block.target, block.weight, finite)
+        score = self.reported(trace.score, block.target, block.weight, batch_size)
+        info = report(self.loss, score, block.target, block.weight, finite)
         # The vector was kept by its coefficients above: no pass over it is spent on the choice.
         small = LinearStepState(carry.scalars, state.vector, square_norm, dual)
         last = keep_where(finite, small, state)._replace(vector=vector)
@@ -268,7 +296,7 @@ class LinearStep(Solver):
 
     def _mean_of_block(
         self, running: Running, trace: Trace, weight: Array, batch_size: int
-    ) -> tuple[Any, Array, Array, Array]:
+    ) -> tuple[Any, Array, Array, Array, Array]:
         """What the rounds of a block add to an average of w = scale V.
 
         With V_r the vector before round r, the average after R rounds is
@@ -277,7 +305,7 @@ class LinearStep(Solver):
         ``A_r = theta_{r+1} + f_{r+1} A_{r+1}`` collects the later rounds that see it.
 
         Returns:
-          (counts, kept (), weight of V_1 (), weights of the rows (B,)).
+          (counts, kept (), weight of each iterate (R,), of V_1 (), of the rows (B,)).
         """
         rounds = weight.reshape(-1, batch_size)
 
@@ -287,7 +315,8 @@ class LinearStep(Solver):
 
         counts, (keep, add) = jax.lax.scan(weigh, running.counts, rounds)
         kept = suffix_products(keep)
-        theta = trace.scale * add * kept[1:]
+        add = add * kept[1:]
+        theta = trace.scale * add
         factor = jnp.ones_like(theta) if trace.factor is None else trace.factor
 
         def collect(later: Array, round_: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -296,7 +325,8 @@ class LinearStep(Solver):
 
         zero = jnp.zeros((), theta.dtype)
         first, after = jax.lax.scan(collect, zero, (theta, factor), reverse=True)
-        return counts, kept[0], first, per_row(after, batch_size) * trace.coefficient
+        rows = times_rows(per_row(after, batch_size), trace.coefficient)
+        return counts, kept[0], add, first, rows
 
     def live_round(
         self,
@@ -312,7 +342,7 @@ class LinearStep(Solver):
         any_live = jnp.any(live)
         after, b, c, new_dual = self.round(scalars, score, target, weight, square_norm, dual)
         after = jax.tree.map(lambda new, old: jnp.where(any_live, new, old), after, scalars)
-        c = jnp.where(live, c, 0)
+        c = jnp.where(beside(live, c), c, 0)
         b = jnp.where(any_live, b, jnp.ones((), c.dtype))
         if new_dual is not None:
             new_dual = jnp.where(live, new_dual, dual)

@@ -35,7 +35,8 @@ class NORMA(LinearStep):
     Args:
       lam: regularization strength, > 0.
       c: share of the weights that the first round forgets, > 0 and < 1.
-      loss: any loss of one score.
+      loss: any loss of one score, or in ``js.fit`` one of all classes, ``MulticlassHinge`` or
+        ``MulticlassLogistic``.
 
     Raises (from ``validate``, called by ``fit``):
       ValueError: lam <= 0 or not finite; c outside (0, 1).
@@ -63,11 +64,9 @@ class NORMA(LinearStep):
         square_norm: Array,
         dual: Array | None,
     ) -> tuple[NORMAScalars, Array, Array, None]:
-        _, slope = self.loss.value_and_slope(score, target)
-        live = jnp.sum((weight > 0).astype(score.dtype))
         t = scalars.t + 1
         forgotten = self.c / jnp.sqrt(t.astype(score.dtype))
-        c = -(forgotten / self.lam) * slope * weight / jnp.maximum(live, 1)
+        c = (forgotten / self.lam) * self.mean_steps(score, target, weight)
         return NORMAScalars(t), 1 - forgotten, c, None
 
     def penalty(self, weights: Array) -> Array:

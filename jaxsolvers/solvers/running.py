@@ -17,12 +17,17 @@ class Running(NamedTuple):
     """
 
     value: Array  # (d,)
+    offset: Any  # (), of the solver's own bias; None without one
     counts: Any
     rule: Any
 
-    def take(self, weights: Array, weight: Array, rounds: Array) -> Running:
-        """The average after a batch of ``rounds`` rounds made at ``weights``."""
+    def take(self, weights: Array, offset: Any, weight: Array, rounds: Array) -> Running:
+        """The average after a batch of ``rounds`` rounds made at ``weights`` and a bias."""
         counts, keep, add = self.rule.weigh(self.counts, weight, rounds)
+
         # With nothing to add the average stays as it is, to the bit.
-        value = jnp.where(add > 0, keep * self.value + add * weights, self.value)
-        return Running(value, counts, self.rule)
+        def mean(old: Array, new: Array) -> Array:
+            return jnp.where(add > 0, keep * old + add * new, old)
+
+        moved = None if self.offset is None else mean(self.offset, offset)
+        return Running(mean(self.value, weights), moved, counts, self.rule)

@@ -54,6 +54,7 @@ class SDCA(LinearStep):
     """
 
     single_row = True
+    joint = False
     has_dual = True
 
     lam: Number = number(above=0)

@@ -36,7 +36,8 @@ class SGD(LinearStep):
     Args:
       lam: regularization strength, > 0.
       learning_rate: the step eta, > 0 and < 1/lam.
-      loss: any loss of one score.
+      loss: any loss of one score, or in ``js.fit`` one of all classes, ``MulticlassHinge`` or
+        ``MulticlassLogistic``.
 
     Raises (from ``validate``, called by ``fit``):
       ValueError: lam or learning_rate <= 0 or not finite; learning_rate * lam >= 1.
@@ -79,9 +80,7 @@ class SGD(LinearStep):
         square_norm: Array,
         dual: Array | None,
     ) -> tuple[SGDScalars, Array, Array, None]:
-        _, slope = self.loss.value_and_slope(score, target)
-        live = jnp.sum((weight > 0).astype(score.dtype))
-        c = -self.learning_rate * slope * weight / jnp.maximum(live, 1)
+        c = self.learning_rate * self.mean_steps(score, target, weight)
         return SGDScalars(scalars.t + 1), 1 - self.learning_rate * self.lam, c, None
 
     def penalty(self, weights: Array) -> Array:

@@ -25,6 +25,7 @@ class Biased(NamedTuple):
 class ShrinkingSGD(LinearStep):
     """Steps w <- (1 - eta lam) w + eta v x with a bias, in a ball of radius 1 on demand."""
 
+    own_bias = True
     eta: Any = number(above=0)
     lam: Any = number(above=0)
     loss: Any = part(Loss, default=Hinge())

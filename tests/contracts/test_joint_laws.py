@@ -49,6 +49,8 @@ def solvers(loss: Any) -> list[Any]:
         js.RDA(0.3, loss=loss),
         js.FOBOS(0.3, loss=loss, regularizer=js.regularizers.SquaredL2(0.1)),
         js.Averaged(js.AdaGradFOBOS(0.3, loss=loss, regularizer=js.regularizers.L1(0.01))),
+        js.Pegasos(0.3, loss, project=True),
+        js.Averaged(js.NORMA(0.3, 0.5, loss)),
     ]
 
 
@@ -140,7 +142,7 @@ def test_rows_of_weight_zero_change_nothing(loss: Any) -> None:
     x, y = Dense(jnp.asarray(X[:7])), jnp.asarray(labels[:7])
     for solver in solvers(loss):
         own = solver.cast(FLOAT)
-        state = own.init(Problem((C, D), N), FLOAT)
+        state = own.init(Problem((C, D), N, loss_at_zero=jnp.ones((), FLOAT)), FLOAT)
         index = jnp.arange(7, dtype=jnp.int32)
         state, _ = step(own, state, Batch(x, y, jnp.ones(7, FLOAT), index))
         after, info = step(own, state, Batch(x, y, jnp.zeros(7, FLOAT), index))
@@ -172,8 +174,10 @@ def test_the_objective_is_that_of_all_classes() -> None:
 def test_what_does_not_fit_is_refused_by_name() -> None:
     X, labels, _ = data()
     joint = js.losses.MulticlassHinge()
-    with pytest.raises(ValueError, match="loss must be a loss of one score for Pegasos"):
-        js.fit(js.Pegasos(0.1, loss=joint), X, labels)
+    with pytest.raises(ValueError, match="loss must be one with a dual step for SDCA"):
+        js.fit(js.SDCA(0.1, loss=joint), X, labels)
+    with pytest.raises(ValueError, match="bias='batch' must come with loss Hinge, got Multiclass"):
+        js.fit(js.Pegasos(0.1, loss=joint, bias="batch"), X, labels, batch_size=4)
     with pytest.raises(ValueError, match=r"loss must be a loss of one score here.*js.fit takes"):
         js.fit_one_vs_rest(js.AdaGradFOBOS(0.1, loss=joint), X, labels)
     with pytest.raises(ValueError, match="y must hold two classes"):

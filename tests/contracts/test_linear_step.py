@@ -44,7 +44,11 @@ def sweeping() -> list[Solver]:
             plain.setdefault((type(solver), own), solver)
     inside = [*plain.values(), OWN[0], OWN[2], OWN[3]]
     wrappers = [members.wrapped(solver) for solver in inside]
-    return [*plain.values(), *OWN, *(kinds[i % len(kinds)] for i, kinds in enumerate(wrappers))]
+    return [
+        *plain.values(),
+        *OWN,
+        *(kinds[i % len(kinds)] for i, kinds in enumerate(wrappers) if kinds),
+    ]
 
 
 SWEEPING = sweeping()

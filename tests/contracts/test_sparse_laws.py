@@ -70,8 +70,9 @@ def run(solver: Solver, X: Any, labels: Any, k: int, **settings: Any) -> js.Fit:
 def test_sparse_rows_train_like_dense_ones(solver: Solver, k: int) -> None:
     """Empty rows, unseen columns, repeated and unsorted ones, weights of 0, a warm start."""
     X, labels, weight = problem()
-    k = 1 if solver.single_row else k
-    settings = {"sample_weight": weight, "intercept": ("none", "column")[k > 1]}
+    column = members.intercept(solver) if k > 1 else "none"
+    k = members.rows_per_round(solver, k)
+    settings = {"sample_weight": weight, "intercept": column}
     assert_same(run(solver, X, labels, k, **settings), run(solver, dense(X), labels, k, **settings))
 
 
@@ -79,7 +80,9 @@ def test_sparse_rows_train_like_dense_ones(solver: Solver, k: int) -> None:
 def test_one_ranker_on_sparse_rows_is_one_on_dense_ones(solver: Solver) -> None:
     X, labels, _ = problem(1)
     y = np.where(labels < K // 2, -0.6, 1.0)  # labels or numbers, as the loss takes them
-    settings: dict[str, Any] = {"epochs": 2, "order": "uniform", "intercept": "column"}
+    settings: dict[str, Any] = {"epochs": 2, "order": "uniform"}
+    settings |= {"intercept": members.intercept(solver)}
+    settings |= {"batch_size": members.rows_per_round(solver, 1)}
     sparse, whole = js.fit(solver, X, y, **settings), js.fit(solver, dense(X), y, **settings)
     assert_same(sparse, whole)
 

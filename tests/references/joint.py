@@ -1,4 +1,4 @@
-"""Losses of the scores of all classes, and AdaGrad on weights (C, d) with them.
+"""Losses of the scores of all classes, and AdaGrad and linear steps on weights (C, d) with them.
 
 Crammer, Singer, JMLR 2 (2001), the costs as in Crammer et al., JMLR 7 (2006); Duchi, Hazan,
 Singer, JMLR 12 (2011), eqs. (3) and (4) with the diagonal metric, over all C d coordinates.
@@ -92,6 +92,53 @@ def adagrad(
                 z, tau = w - learning_rate * gradient / safe, learning_rate * rounds
             w = np.where(seen, prox(np.where(seen, z, 0.0), h, tau), w)
         for record, value in zip(run, (w.copy(), G.copy(), t, *sums), strict=True):
+            record.append(value)
+    return run
+
+
+class LinearRun(NamedTuple):
+    """One entry per batch."""
+
+    w: list[np.ndarray]  # (C, d)
+    bias: list[np.ndarray]  # (C,)
+    t: list[int]
+    loss: list[float]
+
+
+def linear(
+    X: np.ndarray,
+    y: np.ndarray,
+    batches: Sequence[Sequence[int]],
+    loss: Callable[[np.ndarray, int], tuple[float, np.ndarray]],
+    step: Callable[[int], tuple[float, float]],
+    *,
+    n_classes: int,
+    weights: np.ndarray,
+    radius: float = math.inf,
+    bias: bool = False,
+) -> LinearRun:
+    """W <- (1 - shrink) w - (rate/k) sum_i s_i dl/dz x_i', then onto the Frobenius ball.
+
+    ``step(t)`` gives (shrink, rate); for Pegasos 1/t and 1/(lam t). A bias takes the same step
+    without the shrinking and is outside the ball.
+    """
+    w, b, t = np.zeros((n_classes, X.shape[1])), np.zeros(n_classes), 0
+    run = LinearRun([], [], [], [])
+    for batch in batches:
+        live, total = [i for i in batch if weights[i] > 0], 0.0
+        gradient, slopes = np.zeros_like(w), np.zeros(n_classes)
+        for i in live:
+            value, slope = loss(w @ X[i] + b, int(y[i]))
+            gradient += weights[i] * np.outer(slope, X[i])
+            slopes += weights[i] * slope
+            total += weights[i] * value
+        if live:
+            t += 1
+            shrink, rate = step(t)
+            w = (1 - shrink) * w - rate / len(live) * gradient
+            b = b - rate / len(live) * slopes if bias else b
+            w = w * min(1.0, radius / max(math.sqrt((w * w).sum()), 1e-300))
+        for record, value in zip(run, (w.copy(), b.copy(), t, total), strict=True):
             record.append(value)
     return run
 

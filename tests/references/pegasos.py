@@ -16,6 +16,7 @@ import numpy as np
 
 from . import losses
 from .averages import polynomial_average, uniform_average
+from .hinge_bias import best_bias, weighted_steps
 from .progress import Progress, as_weights, live_rows
 
 
@@ -27,6 +28,8 @@ class PegasosRun(Progress):
     t: list[int] = field(default_factory=list)  # the counter after the round
     average: list[np.ndarray] = field(default_factory=list)  # (d,) mean of w_s, s > start
     polynomial: list[np.ndarray] = field(default_factory=list)  # (d,) if a power was given
+    bias: list[np.ndarray] = field(default_factory=list)  # () b_{t+1}
+    doubt: float = math.inf  # the least gap between two kinks that a batch bias had to order
 
 
 def pegasos(
@@ -44,6 +47,7 @@ def pegasos(
     polynomial_power: float | None = None,
     w0: np.ndarray | None = None,
     t0: int = 0,
+    bias: str = "none",
 ) -> PegasosRun:
     """Run one round per batch.
 
@@ -59,6 +63,8 @@ def pegasos(
       start_average: only rounds with t > start_average enter the averages.
       polynomial_power: also keep the polynomial average of this power.
       w0, t0: weights (d,) to continue from and their counter, at least 1 if w0 is not zero.
+      bias: "unregularized": b <- b - (eta_t / k_t) sum_i s_i l'_i beside w; "batch": the
+        sub-gradient of the hinge loss minimised over the batch's own b, and Progress at that b.
     """
     X = np.asarray(X, dtype=float)
     y = np.asarray(y, dtype=float)
@@ -71,23 +77,37 @@ def pegasos(
         radius = projection_radius(y, s, lam, loss, parameter, loss_at_zero)
 
     run = PegasosRun()
-    w, t = first.copy(), t0
+    w, t, b = first.copy(), t0, 0.0
     for batch in batches:
         live = live_rows(batch, s)
-        scores = [float(w @ X[i]) for i in live]
-        run.record(loss, parameter, scores, [y[i] for i in live], [s[i] for i in live])
+        scores = [float(w @ X[i]) + b for i in live]
+        targets, own = [y[i] for i in live], [s[i] for i in live]
+        if bias == "batch" and live:
+            steps = weighted_steps(scores, targets, own)
+            gaps = np.diff(np.unique([c - z for c, z in zip(targets, scores, strict=True)]))
+            run.doubt = min([run.doubt, *gaps[gaps > 1e-12].tolist()])
+            best = best_bias(scores, targets, own)
+            # c - ((c - z) - best) is z + best, exactly on the margin for the row whose kink it is
+            scores = [c - ((c - z) - best) for c, z in zip(targets, scores, strict=True)]
+        else:
+            pairs = zip(live, scores, strict=True)
+            steps = [-s[i] * losses.slope(loss, z, y[i], parameter) for i, z in pairs]
+        run.record(loss, parameter, scores, targets, own)
         if live:
             t += 1
             eta = 1.0 / (lam * t)
             direction = np.zeros_like(w)
-            for i, z in zip(live, scores, strict=True):
-                direction -= s[i] * losses.slope(loss, z, y[i], parameter) * X[i]
+            for i, step in zip(live, steps, strict=True):
+                direction += step * X[i]
             w = (1.0 - 1.0 / t) * w + (eta / len(live)) * direction
+            if bias == "unregularized":
+                b += (eta / len(live)) * sum(steps)
             norm = math.sqrt(w @ w)
             if norm > radius:
                 w = (radius / norm) * w
         run.w.append(w.copy())
         run.t.append(t)
+        run.bias.append(np.array(b))
 
     run.average = uniform_average(first, run.w, run.t, t0=t0, start=start_average)
     if polynomial_power is not None:
