@@ -10,8 +10,9 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxsolvers import checks
+from jaxsolvers.engine.evaluation import read_eval_set
 from jaxsolvers.engine.job import Options, check_solver
-from jaxsolvers.engine.run import Fit, make_model, train
+from jaxsolvers.engine.run import Fit, history_alone, make_model, train
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
@@ -37,6 +38,9 @@ def fit_one_vs_rest(
     sample_weight: Any = None,
     intercept: str | None = None,
     state: TrainState | None = None,
+    tol: float | None = None,
+    patience: int = 5,
+    eval_set: Any = None,
     record: Sequence[str] = (),
     block_size: int | None = None,
     mesh: Mesh | None = None,
@@ -70,8 +74,8 @@ def fit_one_vs_rest(
         AdaGradFOBOS with a penalty on sparse rows.
       chunk_size: rankers trained at a time, to bound memory; rounded up to whole tiles. The
         result then lies on the host. All at once by default.
-      epochs, batch_size, order, key, sample_weight, intercept, state, record, block_size, mesh,
-        progress: as in ``js.fit``.
+      epochs, batch_size, order, key, sample_weight, intercept, state, tol, patience, eval_set,
+        record, block_size, mesh, progress: as in ``js.fit``. Every ranker stops by itself.
 
     Returns:
       A Fit; ``model.coef`` is (K, d), with a kernel ``model.dual_coef`` (K, n_sv).
@@ -102,6 +106,8 @@ def fit_one_vs_rest(
         positive_weight=positive_weight,
         negatives=negatives,
         state=state,
+        tol=tol,
+        patience=patience,
         record=record,
         block_size=block_size,
         chunk_size=chunk_size,
@@ -126,11 +132,16 @@ def fit_one_vs_rest(
     if _coupled(solver):
         targets = _together(solver, targets, options)
     solver.check_shapes(None if targets.together else n_classes, examples.d)
+
+    def read_target(y: Any, n: int) -> Any:
+        return read_labels(y, n, labels.classes, None).codes
+
+    evaluation = read_eval_set(eval_set, examples, read_target)
+    options = dataclasses.replace(options, evaluation=evaluation)
     coef, intercepts, after, history = train(solver, examples, targets, options)
     if targets.together:
         coef, intercepts = coef[0], intercepts[0]
-        own = {name: v[:, 0] for name, v in history.items() if v.ndim == 2 and v.shape[1] == 1}
-        history = history | own
+        history = history_alone(history)
     model = make_model(solver, examples, coef, intercepts, labels.classes, labels.output)
     return Fit(model, after, history)
 

@@ -130,6 +130,9 @@ class Averaged(Solver):
     def theory(self, state: AveragedState, largest_norm: Number | None = None) -> dict[str, Array]:
         return self.solver.theory(state.inner, largest_norm)
 
+    def bound(self, state: AveragedState, violations: Array, batch_size: int) -> Array | None:
+        return self.solver.bound(state.inner, violations, batch_size)
+
     def rounds(self, weight: Array) -> Array:
         return self.solver.rounds(weight)
 
