@@ -53,7 +53,8 @@ class Options:
     state: TrainState | None = None
     tol: float | None = None
     patience: int = 5
-    evaluation: Evaluation | None = None
+    eval_set: Any = None
+    evaluation: Evaluation | None = None  # the same, read
     stream: bool = False  # one of many batches: weights are used as they are given
     record: Sequence[str] = ()
     block_size: int | None = None
@@ -110,7 +111,7 @@ def prepare(
     before = options.state
     epochs = checks.check_integer(options.epochs, "epochs")
     batch_size = checks.check_integer(options.resumed("batch_size", 1), "batch_size")
-    if batch_size > n:
+    if batch_size > n and before is None and not options.stream:
         raise ValueError(f"batch_size must be at most the number of rows {n}, got {batch_size}")
     if solver.single_row and batch_size > 1:
         raise ValueError(f"batch_size must be 1 for {type(solver).__name__}, got {batch_size}")

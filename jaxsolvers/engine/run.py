@@ -7,6 +7,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,12 +15,14 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxsolvers import checks
+from jaxsolvers.engine.batches import is_one_shot
 from jaxsolvers.engine.certificate import certificate
 from jaxsolvers.engine.evaluation import read_eval_set
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.job import Job, Options, check_solver, prepare
 from jaxsolvers.engine.lanes import Result
 from jaxsolvers.engine.lineup import Lineup
+from jaxsolvers.engine.online import over_batches
 from jaxsolvers.engine.progress import Progress
 from jaxsolvers.engine.record import recorded
 from jaxsolvers.engine.state import TrainState
@@ -27,7 +30,7 @@ from jaxsolvers.engine.stopping import Seen
 from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import advance
-from jaxsolvers.engine.totals import Totals, joined, nothing
+from jaxsolvers.engine.totals import Totals, endings, joined, nothing
 from jaxsolvers.models import KernelModel, LinearModel
 from jaxsolvers.models.kernel import kernel_model
 from jaxsolvers.protocol import Info, Regularizer, Solver
@@ -87,10 +90,15 @@ def fit(
       X: (n, d) NumPy or JAX array (or anything ``np.asarray`` takes) of numbers; any SciPy sparse
         matrix or JAX BCOO, of which only what is stored is touched; or a ``js.data`` source, read
         once for its labels and then once per epoch. The floating dtype is the working dtype
-        (16-bit trains in float32, integers in the default float).
-      y: (n,); None with a source. For a classification loss two values of any kind, coded -1 and
-        +1 in sorted order; for a joint loss (``MulticlassHinge``) any number of them, the classes
-        in sorted order; for a regression loss real targets.
+        (16-bit trains in float32, integers in the default float). A list of batches (X, y) or
+        (X, y, sample_weight), or anything else that gives them anew whenever it is iterated, is
+        such a source. An iterator of batches is read once, in one epoch: each batch trains as if
+        ``fit(solver, *batch, state=...)`` continued the run, the counters and averages included;
+        weights are used as given, rounds end with their batch, the history has a row per batch,
+        and the first batch shows which labels there are.
+      y: (n,); None with a source, batches or an iterator. For a classification loss two values of
+        any kind, coded -1 and +1 in sorted order; for a joint loss (``MulticlassHinge``) any
+        number of them, the classes in sorted order; for a regression loss real targets.
       epochs: passes over the rows, >= 1; 1 by default.
       batch_size: rows per round, 1 ... n; 1 by default.
       order: "permutation" (default; each epoch visits every row once, in a new order; the rows
@@ -136,7 +144,6 @@ def fit(
       ['yes', 'yes', 'no', 'no']
     """
     check_solver(solver)
-    examples, y, sample_weight = read_given(X, y, sample_weight)
     options = Options(
         epochs=epochs,
         batch_size=batch_size,
@@ -147,19 +154,27 @@ def fit(
         state=state,
         tol=tol,
         patience=patience,
+        eval_set=eval_set,
         record=record,
         block_size=block_size,
         mesh=mesh,
         progress=progress,
     )
+    if is_one_shot(X):
+        return over_batches(partial(_fit, solver), solver, X, y, options)
+    return _fit(solver, X, y, options)
+
+
+def _fit(solver: Solver, X: Any, y: Any, options: Options) -> Fit:
+    examples, y, sample_weight = read_given(X, y, options.sample_weight)
     targets = _targets(solver, y, examples, options.known_classes())
     solver.check_shapes(None, examples.d, targets.together)
 
     def read_target(y: Any, n: int) -> np.ndarray:
         return _answers(solver, y, n, examples.dtype, targets.classes)
 
-    evaluation = read_eval_set(eval_set, examples, read_target)
-    options = dataclasses.replace(options, evaluation=evaluation)
+    evaluation = read_eval_set(options.eval_set, examples, read_target)
+    options = dataclasses.replace(options, sample_weight=sample_weight, evaluation=evaluation)
     coef, intercepts, after, history = train(solver, examples, targets, options)
     model = make_model(solver, examples, coef[0], intercepts[0], targets.classes)
     return Fit(model, _alone(after), history_alone(history))
@@ -269,7 +284,7 @@ def train(
     history = joined(parts)
     epochs = len(history["seconds"])
     coef, intercept, state = result.finish(job.epochs.start + epochs, seen)
-    history |= _endings(history, seen, state.alive)
+    history |= endings(history, seen, state.alive)
     told = [bound for bound in bounds if bound is not None]
     if told:
         history["certificate"] = np.concatenate(told)
@@ -333,17 +348,6 @@ def _train_chunk(
     if not rows:
         return lineup, nothing(stop - start, job.measures.names)
     return lineup, {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
-def _endings(
-    history: dict[str, np.ndarray], seen: Seen | None, alive: np.ndarray
-) -> dict[str, np.ndarray]:
-    """How many epochs each ranker trained, and what ended that."""
-    stopped = np.full(len(alive), "epochs", "<U9")
-    if seen is not None:
-        stopped[seen.stopped] = seen.rule.name
-    stopped[~alive] = "lost"
-    return {"stopped": stopped, "epochs_run": np.isfinite(history["violations"]).sum(axis=0)}
 
 
 def _report_empty(positives: np.ndarray, targets: Targets) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from jaxsolvers.engine.stopping import Seen
 from jaxsolvers.protocol import Info
 
 COUNTS = ("mistakes", "violations")
+ENDINGS = ("stopped", "epochs_run", "certificate")  # entries that do not belong to one epoch
 
 
 class Totals:
@@ -77,3 +79,14 @@ def nothing(n_rankers: int, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     more = [name for name in names if name != "theory"]
     found = {name: np.zeros((0, n_rankers)) for name in ("progressive_loss", *COUNTS, *more)}
     return found | {"seconds": np.zeros(0)}
+
+
+def endings(
+    history: dict[str, np.ndarray], seen: Seen | None, alive: np.ndarray
+) -> dict[str, np.ndarray]:
+    """How many epochs each ranker trained, and what ended that."""
+    stopped = np.full(len(alive), "epochs", "<U9")
+    if seen is not None:
+        stopped[seen.stopped] = seen.rule.name
+    stopped[~alive] = "lost"
+    return {"stopped": stopped, "epochs_run": np.isfinite(history["violations"]).sum(axis=0)}
