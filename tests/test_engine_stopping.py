@@ -60,13 +60,17 @@ def test_every_ranker_stops_by_itself_and_keeps_its_bits(name: str) -> None:
     solver, rows, y, options, tol = RUNS[name]
     rule = "gap" if isinstance(solver, js.SDCA) else "objective"
     part: Any = None
-    states, values = [], []
+    states, values, watched = [], [], []
     for _ in range(EPOCHS):
-        given = {"state": None if part is None else part.state, "record": (rule,)}
+        given = {"state": None if part is None else part.state, "record": ("objective", rule)}
         part = js.fit_one_vs_rest(solver, rows, y, **options, **given)
         states.append(lanes(part))
         values.append(part.history[rule][0])
-    expected = [epochs_until(list(own), tol, 2) for own in np.transpose(values)]
+        watched.append(part.history["objective"][0])
+    if rule == "gap":  # the least objective so far minus the dual objective
+        dual = np.array(watched) - values
+        watched = np.minimum.accumulate(watched) - dual
+    expected = [epochs_until(list(own), tol, 2) for own in np.transpose(watched)]
     ends = [EPOCHS if epochs is None else epochs for epochs in expected]
     assert len(set(ends)) > 3 and min(ends) < EPOCHS // 2  # the rule is put to the test
     places = ({}, {"chunk_size": 8}, {"mesh": Mesh(np.array(jax.devices()[:2]), ("rankers",))})
@@ -81,8 +85,8 @@ def test_every_ranker_stops_by_itself_and_keeps_its_bits(name: str) -> None:
         assert int(fit.state.epoch) == max(ends) == len(fit.history["seconds"])
         for k, end in enumerate(ends):
             assert_bitwise([leaf[k] for leaf in lanes(fit)], [leaf[k] for leaf in states[end - 1]])
-            watched = fit.history[rule][:, k]
-            np.testing.assert_array_equal(watched[:end], [own[k] for own in values[:end]])
+            told = fit.history[rule][:, k]
+            np.testing.assert_array_equal(told[:end], [own[k] for own in values[:end]])
             for quantity in (rule, "progressive_loss", "violations"):
                 assert np.isnan(fit.history[quantity][end:, k]).all()
 
@@ -151,6 +155,17 @@ def test_convergence_counts_the_regularizer_case_068() -> None:
     assert abs(float(fit.model.coef[0])) < 2
     expected = epochs_until(fit.history["objective"].tolist(), 1e-3, 5)
     assert fit.history["epochs_run"] == expected
+
+
+def test_a_done_ranker_waits_for_one_that_never_settles_case_109() -> None:
+    rows = np.vstack([X[:30], X[:30]])  # the labels of ranker 0 follow a sign, the others conflict
+    labels = np.where(rows[:, 0] > 0, 0, 1 + np.arange(60) // 30)
+    options: dict[str, Any] = {"epochs": 20, "tol": 1e-3, "patience": 3}
+    together = js.fit_one_vs_rest(js.SDCA(np.array([0.5, 1e-4, 1e-4])), rows, labels, **options)
+    ran = together.history["epochs_run"]
+    assert ran[0] < ran.max() == len(together.history["seconds"]) <= 20
+    alone = js.fit(js.SDCA(0.5), rows, labels == 0, epochs=int(ran[0]))
+    np.testing.assert_allclose(together.model.coef[0], alone.model.coef, rtol=1e-5, atol=1e-6)
 
 
 def test_what_ended_a_run_is_told_case_070() -> None:

@@ -118,8 +118,8 @@ def check_measures(
             n=evaluation.examples.n,
         )
         record = (*record, "eval_loss")
-    if rule is not None and rule.watched not in record:
-        record = (*record, rule.watched)
+    if rule is not None:
+        record = (*record, *(name for name in rule.watched if name not in record))
     return Measures(record, rule, data, held_out, solver, tile)
 
 

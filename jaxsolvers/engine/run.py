@@ -111,11 +111,12 @@ def fit(
       state: ``Fit.state`` of an earlier call: ``epochs`` more with its settings. Rankers that
         stopped stay as they are when the same ``tol`` and ``patience`` are given again.
       tol: a ranker stops when its objective, the regularizer included, improved by less than
-        ``tol`` >= 0 for ``patience`` epochs one after another; with SDCA its duality gap (which
-        cannot improve by tol any more once it is below), with ``eval_set`` the loss there. An
-        epoch improves by the least value before it minus its own; the first one has none before
-        it. The value costs a pass over the rows per epoch. A ranker that stopped keeps its
-        weights to the bit, and the others move together. None never stops early.
+        ``tol`` >= 0 for ``patience`` epochs one after another; with SDCA its duality gap (the
+        least objective so far minus the dual objective, which never grows and cannot improve by
+        tol any more once it is below), with ``eval_set`` the loss there. An epoch improves by the
+        least value before it minus its own; the first one has none before it. The value costs a
+        pass over the rows per epoch. A ranker that stopped keeps its weights to the bit, and the
+        others move together. None never stops early.
       patience: see ``tol``; 5 by default.
       eval_set: rows to measure on, (X, y) or (X, y, sample_weight), as those of the training; the
         weights of positives count. Their mean loss goes into the history as ``eval_loss``.
@@ -333,7 +334,8 @@ def _train_chunk(
             waiting[0].add(waiting[1])
             waiting = None
             trained = np.flatnonzero(totals.trained)
-            seen.see(start + trained, told[-1][seen.rule.watched][trained])
+            own = {name: told[-1][name][trained] for name in seen.rule.watched}
+            seen.see(start + trained, own)
             totals.ended = time.perf_counter()
             lineup.put_away(seen.stopped[start:stop] | ~totals.alive)
         elif not all(past.alive.any() for past in epochs) and stop - start == len(job.live):

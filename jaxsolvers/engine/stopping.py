@@ -19,14 +19,16 @@ class Rule:
     before the first epoch is not measured: a run stops after 1 + patience epochs at the earliest.
     """
 
-    name: str  # "objective", "gap" or "eval_set"
+    name: str  # "objective", "gap" (the least objective so far minus the dual one) or "eval_set"
     tol: float
     patience: int
 
     @property
-    def watched(self) -> str:
-        """Its name in the history."""
-        return "eval_loss" if self.name == "eval_set" else self.name
+    def watched(self) -> tuple[str, ...]:
+        """What it needs of the history."""
+        if self.name == "gap":
+            return ("gap", "objective")
+        return ("eval_loss" if self.name == "eval_set" else self.name,)
 
 
 def check_rule(tol: Any, patience: Any, name: str) -> Rule | None:
@@ -49,6 +51,7 @@ class Seen:
     """What a rule has seen of each ranker, K of them."""
 
     best: Any  # (K,) float64, the least value so far
+    objective: Any  # (K,) float64, the least objective so far, where the rule is the gap
     waited: Any  # (K,) int32, epochs since the last one that improved by tol
     stopped: Any  # (K,) bool
     rule: Rule = dataclasses.field(metadata={"static": True})
@@ -57,20 +60,25 @@ class Seen:
     def of(cls, rule: Rule, n_rankers: int, before: Any) -> Self:
         """Nothing seen yet; or what an earlier run with the same rule has, copied."""
         if before is not None and before.rule == rule:
-            best, waited, stopped = (
-                np.atleast_1d(np.array(field))
-                for field in (before.best, before.waited, before.stopped)
-            )
-            return cls(best, waited, stopped, rule)
+            fields = (before.best, before.objective, before.waited, before.stopped)
+            best, objective, waited, stopped = (np.atleast_1d(np.array(f)) for f in fields)
+            return cls(best, objective, waited, stopped, rule)
         return cls(
+            np.full(n_rankers, np.inf),
             np.full(n_rankers, np.inf),
             np.zeros(n_rankers, np.int32),
             np.zeros(n_rankers, bool),
             rule,
         )
 
-    def see(self, at: np.ndarray, values: np.ndarray) -> None:
-        """Take in the values that the rankers ``at`` have after an epoch."""
+    def see(self, at: np.ndarray, found: dict[str, np.ndarray]) -> None:
+        """Take in what the history holds of the rankers ``at`` after an epoch."""
+        values = found[self.rule.watched[0]]
+        if self.rule.name == "gap":
+            # The objective of single epochs jumps, and so would the gap; this one never grows.
+            dual = found["objective"] - values
+            self.objective[at] = np.fmin(self.objective[at], found["objective"])
+            values = self.objective[at] - dual
         with np.errstate(invalid="ignore"):  # inf - inf of a ranker that is being lost
             improved = self.best[at] - values >= self.rule.tol
         self.best[at] = np.fmin(self.best[at], values)
