@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jax.sharding import Mesh
 
 from jaxsolvers import checks
+from jaxsolvers.engine.batches import is_one_shot
+from jaxsolvers.engine.evaluation import read_eval_set
 from jaxsolvers.engine.job import Options, check_solver
-from jaxsolvers.engine.run import Fit, make_model, train
+from jaxsolvers.engine.online import over_batches
+from jaxsolvers.engine.run import Fit, history_alone, make_model, train
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
@@ -37,6 +41,9 @@ def fit_one_vs_rest(
     sample_weight: Any = None,
     intercept: str | None = None,
     state: TrainState | None = None,
+    tol: float | None = None,
+    patience: int = 5,
+    eval_set: Any = None,
     record: Sequence[str] = (),
     block_size: int | None = None,
     mesh: Mesh | None = None,
@@ -55,7 +62,7 @@ def fit_one_vs_rest(
     Args:
       solver: e.g. ``js.AdaGradRDA(0.1)``. A number given as an array of length K is one value
         per ranker.
-      X: (n, d) dense or sparse, or a source, as in ``js.fit``.
+      X: (n, d) dense or sparse, a source, batches or an iterator of them, as in ``js.fit``.
       y: (n,) labels of any sortable kind, one per row; or any number per row as an indicator
         (n, K) of 0/1 (an array or a SciPy sparse matrix, column k for ranker k; an array also of
         -1/+1) or as a list of n collections of labels (tuples, sets). None with a source.
@@ -70,8 +77,8 @@ def fit_one_vs_rest(
         AdaGradFOBOS with a penalty on sparse rows.
       chunk_size: rankers trained at a time, to bound memory; rounded up to whole tiles. The
         result then lies on the host. All at once by default.
-      epochs, batch_size, order, key, sample_weight, intercept, state, record, block_size, mesh,
-        progress: as in ``js.fit``.
+      epochs, batch_size, order, key, sample_weight, intercept, state, tol, patience, eval_set,
+        record, block_size, mesh, progress: as in ``js.fit``. Every ranker stops by itself.
 
     Returns:
       A Fit; ``model.coef`` is (K, d), with a kernel ``model.dual_coef`` (K, n_sv).
@@ -91,7 +98,6 @@ def fit_one_vs_rest(
       ((3, 3), ['ant', 'bee', 'cat'])
     """
     check_solver(solver)
-    examples, y, sample_weight = read_given(X, y, sample_weight)
     options = Options(
         epochs=epochs,
         batch_size=batch_size,
@@ -102,6 +108,9 @@ def fit_one_vs_rest(
         positive_weight=positive_weight,
         negatives=negatives,
         state=state,
+        tol=tol,
+        patience=patience,
+        eval_set=eval_set,
         record=record,
         block_size=block_size,
         chunk_size=chunk_size,
@@ -113,6 +122,13 @@ def fit_one_vs_rest(
             f"loss must be a loss of one score here, got {type(solver.loss).__name__}, which has "
             "all classes at once: js.fit takes it with any number of labels"
         )
+    if is_one_shot(X):
+        return over_batches(partial(_fit, solver, classes), solver, X, y, options)
+    return _fit(solver, classes, X, y, options)
+
+
+def _fit(solver: Solver, classes: Any, X: Any, y: Any, options: Options) -> Fit:
+    examples, y, sample_weight = read_given(X, y, options.sample_weight)
     labels = read_labels(y, examples.n, classes, options.known_classes())
     n_classes = len(labels.classes)
     targets = Targets(
@@ -126,11 +142,16 @@ def fit_one_vs_rest(
     if _coupled(solver):
         targets = _together(solver, targets, options)
     solver.check_shapes(None if targets.together else n_classes, examples.d)
+
+    def read_target(y: Any, n: int) -> Any:
+        return read_labels(y, n, labels.classes, None).codes
+
+    evaluation = read_eval_set(options.eval_set, examples, read_target)
+    options = dataclasses.replace(options, sample_weight=sample_weight, evaluation=evaluation)
     coef, intercepts, after, history = train(solver, examples, targets, options)
     if targets.together:
         coef, intercepts = coef[0], intercepts[0]
-        own = {name: v[:, 0] for name, v in history.items() if v.ndim == 2 and v.shape[1] == 1}
-        history = history | own
+        history = history_alone(history)
     model = make_model(solver, examples, coef, intercepts, labels.classes, labels.output)
     return Fit(model, after, history)
 

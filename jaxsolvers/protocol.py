@@ -32,6 +32,7 @@ class Problem:
     live: Number = 1.0  # () total weight of the examples
     loss_at_zero: Number | None = None  # () weighted mean of l(0, y); None in a stream
     centre: Any = None  # x_1 of that shape, where training starts; None for 0
+    seed: Any = None  # (2,) uint32, of the ranker's own draws; None for zeros
 
 
 class Batch(NamedTuple):
@@ -262,6 +263,16 @@ class Solver(Member):
           () arrays, always under the same names; empty where nothing can be told.
         """
         return {}
+
+    def bound(self, state: State, violations: Array, batch_size: int) -> Array | None:
+        """A number that the objective is nowhere below, (); None where the state tells of none.
+
+        Args:
+          state: after whole epochs from the first round on, in each of which every one of the
+            rows, all of weight 1, was visited once, in rounds of ``batch_size``.
+          violations: () rows that had a slope in their round, counted over all rounds.
+        """
+        return None
 
     def rounds(self, weight: Array) -> Array:
         """How far the papers' counter t moves in a round with these row weights, int32."""

@@ -264,6 +264,11 @@ def everyone(solver: Solver) -> bool:
     return True
 
 
+def drawless(solver: Solver) -> bool:
+    """Whether rankers draw nothing by themselves: what they do is the same in any place."""
+    return getattr(solver, "kind", "") != "random"
+
+
 def separable(solver: Solver) -> bool:
     """Whether no regularizer ties coordinates together, which rules sparse rows out."""
     parts = (part for _, part in solver.parts() if isinstance(part, Regularizer))

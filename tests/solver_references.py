@@ -19,6 +19,7 @@ from references.pegasos import pegasos
 from references.proximal import proximal
 from references.sdca import sdca
 from references.sgd import norma_rate, sgd
+from references.threefry import chance
 
 import jaxsolvers as js
 from jaxsolvers.regularizers.full_metric import rank_tolerance
@@ -192,6 +193,9 @@ def reference_averaged(solver: js.Averaged, run: Any) -> tuple[list[np.ndarray],
     args = (first(solver.solver), run.w, run.t)
     if solver.kind == "uniform":
         mean = averages.uniform_average(*args, start=start)
+    elif solver.kind == "random":
+        draw = partial(chance, np.zeros(2, np.uint32))  # of a problem without a seed
+        mean = averages.random_iterate(*args, chance=draw, start=start)
     else:
         power = float(solver.power)
         mean = averages.polynomial_average(*args, power=power, start=start)

@@ -17,6 +17,7 @@ F = jnp.result_type(float)
 RTOL = tolerance("run", F)
 RNG = np.random.default_rng(11)
 N, EPOCHS = 11, 3
+ENDS = ("stopped", "epochs_run")
 X = RNG.normal(size=(N, 3)).astype(F)
 LABELS = np.argmax(X + 0.7 * RNG.normal(size=(N, 3)), axis=1)
 WEIGHT = RNG.uniform(0.2, 3, N)
@@ -56,7 +57,9 @@ def test_one_ranker_against_the_plain_loop(order, batch_size):
     weights = WEIGHT / WEIGHT[WEIGHT > 0].mean()
     run = pegasos.pegasos(X, y, batches(order, batch_size, 3), lam=0.1, weights=weights)
     check(fit, run)
-    assert {v.shape for v in fit.history.values()} == {(EPOCHS,)}
+    shapes = {name: v.shape for name, v in fit.history.items()}
+    assert [shapes.pop(name) for name in ENDS] == [(), ()]
+    assert set(shapes.values()) == {(EPOCHS,)}
     assert int(fit.state.epoch) == EPOCHS and (fit.history["seconds"] > 0).all()
 
 
@@ -76,6 +79,7 @@ def test_many_rankers_against_the_plain_loop(batch_size):
         check(fit, run, k)
     shapes = {name: values.shape for name, values in fit.history.items()}
     assert shapes.pop("seconds") == (EPOCHS,)
+    assert [shapes.pop(name) for name in ENDS] == [(3,), (3,)]
     assert set(shapes.values()) == {(EPOCHS, 3)}
 
 

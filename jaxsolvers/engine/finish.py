@@ -19,7 +19,7 @@ SCORES = 1 << 26  # of some rankers with all rows, at most, that are kept at a t
 def finished(job: Job, groups: list[Group], epoch: int) -> list[Group]:
     """The groups at the end of an epoch."""
     when = job.solver.finishes
-    last = epoch == job.epochs[-1] or job.record
+    last = epoch == job.epochs[-1] or job.measures.names
     if when == "never" or (when == "run" and not last):
         return groups
     # In file order, whatever that of the rounds: every row comes once, and in its place.

@@ -75,8 +75,10 @@ def working_dtype(dtype: Any) -> np.dtype:
     return np.dtype(np.float64 if native.itemsize > 4 else np.float32)
 
 
-def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:
+def check_sample_weight(sample_weight: Any, n: int, as_given: bool = False) -> np.ndarray:
     """Weights (n,) float64, divided by their mean over the rows with weight > 0.
+
+    Those of a batch of a stream stay ``as_given``, be they all zero: the mean is not known.
 
     Raises:
       ValueError: wrong length, negative, NaN, infinite or all zero; the message names it.
@@ -88,6 +90,8 @@ def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:
     if not np.isfinite(weight).all() or (weight < 0).any():
         bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
         raise ValueError(f"sample_weight must be non-negative and finite, got {bad}")
+    if as_given:
+        return weight
     live = weight > 0
     if not live.any():
         raise ValueError("sample_weight must have a positive entry, got only zeros")

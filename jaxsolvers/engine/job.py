@@ -15,10 +15,11 @@ from jax.sharding import Mesh
 from jaxsolvers import checks
 from jaxsolvers.engine import inputs
 from jaxsolvers.engine.blocks import check_sparse, choose_blocks, make_slabs
+from jaxsolvers.engine.evaluation import Evaluation
 from jaxsolvers.engine.gram_slabs import kernel_of
 from jaxsolvers.engine.inputs import Examples
-from jaxsolvers.engine.order import ORDERS, epoch_order, key_words
-from jaxsolvers.engine.record import check_record
+from jaxsolvers.engine.order import ORDERS, epoch_order, key_words, ranker_seeds
+from jaxsolvers.engine.record import Measures, check_measures, check_record
 from jaxsolvers.engine.sharding import mesh_of, n_devices
 from jaxsolvers.engine.slabs import Data, Slabs
 from jaxsolvers.engine.state import (
@@ -50,6 +51,11 @@ class Options:
     positive_weight: Any = None
     negatives: float | None = None
     state: TrainState | None = None
+    tol: float | None = None
+    patience: int = 5
+    eval_set: Any = None
+    evaluation: Evaluation | None = None  # the same, read
+    stream: bool = False  # one of many batches: weights are used as they are given
     record: Sequence[str] = ()
     block_size: int | None = None
     chunk_size: int | None = None
@@ -85,6 +91,7 @@ class Job(NamedTuple):
     assignment: Assignment  # (K,) fields, on the host
     at_zero: np.ndarray  # (K,) l(0)
     live: np.ndarray  # (K,) total weight
+    seeds: np.ndarray  # (K, 2) uint32, of the rankers' own draws
     plan: Plan
     settings: Settings
     words: np.ndarray
@@ -93,7 +100,7 @@ class Job(NamedTuple):
     tile: int
     group: int  # rankers advanced together: a tile per device
     before: TrainState | None
-    record: tuple[str, ...]
+    measures: Measures
 
 
 def prepare(
@@ -104,7 +111,7 @@ def prepare(
     before = options.state
     epochs = checks.check_integer(options.epochs, "epochs")
     batch_size = checks.check_integer(options.resumed("batch_size", 1), "batch_size")
-    if batch_size > n:
+    if batch_size > n and before is None and not options.stream:
         raise ValueError(f"batch_size must be at most the number of rows {n}, got {batch_size}")
     order = checks.check_option(options.resumed("order", "permutation"), "order", ORDERS)
     intercept = checks.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
@@ -120,7 +127,7 @@ def prepare(
         raise ValueError(
             f"epochs must keep the counter of rounds below 2^31, got {first + epochs} x {n} rows"
         )
-    weight = inputs.check_sample_weight(options.sample_weight, n)
+    weight = inputs.check_sample_weight(options.sample_weight, n, as_given=options.stream)
     mesh = mesh_of(options.mesh, examples.values)
     tile = tile_size(n_rankers)
     if examples.sparse:
@@ -168,14 +175,16 @@ def prepare(
     )  # fmt: skip
     make = partial(make_slabs, blocks=blocks, solver=ready, batch_size=batch_size, tile=tile)
     slabs = stream_slabs(data, blocks.rows, make) if streamed else make(data)
-    assignment, live, at_zero = _assign(solver, targets, weight, examples.dtype)
+    assignment, live, at_zero = _assign(solver, targets, weight, examples.dtype, options.stream)
     shape = (data.width,) if targets.together is None else (targets.together, data.width)
+    record = check_record(options.record, ready, data, targets, shape)
     job = Job(
         ready,
         slabs,
         assignment,
         at_zero,
         live,
+        ranker_seeds(words, n_rankers),
         Plan(mesh, batch_size, blocks.gram and blocks.restricted, targets.together),
         settings,
         words,
@@ -184,7 +193,16 @@ def prepare(
         tile,
         tile * n_devices(mesh),
         before,
-        check_record(options.record, ready, data, targets, shape),
+        check_measures(
+            numbers,
+            data,
+            targets,
+            record,
+            options.tol,
+            options.patience,
+            options.evaluation,
+            tile,
+        ),
     )
     chunk = n_rankers
     if options.chunk_size is not None:
@@ -198,7 +216,7 @@ def _hashable(weight: np.ndarray) -> float | tuple[float, ...]:
 
 
 def _assign(
-    solver: Solver, targets: Targets, weight: np.ndarray, dtype: Any
+    solver: Solver, targets: Targets, weight: np.ndarray, dtype: Any, stream: bool
 ) -> tuple[Assignment, np.ndarray, np.ndarray]:
     """Per ranker: its class and weight factors, the total weight, and l(0).
 
@@ -206,10 +224,12 @@ def _assign(
     """
     n_rankers, n_classes = targets.n_rankers, targets.n_classes
     positive = np.broadcast_to(targets.positive_weight, (n_classes,))
-    live = float((weight > 0).sum())
+    live = max(float((weight > 0).sum()), 1.0)  # a batch of a stream may have none
     positives = targets.positives(weight)
     # Positives first, then divided by the mean over live rows (which is 1 before).
     mean = (weight.sum() + (positive - 1) * positives) / live
+    if stream:  # the mean over all rows is not known
+        mean = np.ones_like(mean)
     if targets.joint:
         positive = mean = np.ones(1)
         at_zero = np.full(1, positives @ _joint_at_zero(solver.loss.cast(dtype), n_classes) / live)

@@ -21,13 +21,13 @@ from jaxsolvers.members import Array, Leaf
 from jaxsolvers.protocol import beside
 
 
-def open_group(job: Job, start: int, stop: int) -> Group:
-    """Rankers start ... stop - 1 and dummies, before their first round or from a state."""
-    count, size = stop - start, job.group
+def open_group(job: Job, rankers: np.ndarray, lanes: Lanes | None = None) -> Group:
+    """Some rankers and dummies like the last of them, by default before their first round."""
+    count, size = len(rankers), job.group
     split = over_rankers(job.plan.mesh)
 
     def put(values: Any) -> Array:
-        part = np.asarray(values[start:stop])
+        part = np.asarray(values)[rankers]
         dummies = np.repeat(part[-1:], size - count, axis=0)
         return jax.device_put(np.concatenate([part, dummies]), split)
 
@@ -37,21 +37,21 @@ def open_group(job: Job, start: int, stop: int) -> Group:
         return put(leaf.value)
 
     solver, dtype = job.solver.map_numbers(number), job.slabs.data.examples.dtype
-    lanes = begin(
-        solver,
-        put(job.live.astype(dtype)),
-        put(job.at_zero.astype(dtype)),
-        plan=job.plan,
-        shape=job.shape,
-        n_examples=job.slabs.data.examples.n,
-        dtype=dtype,
-    )
-    if job.before is not None:
-        lanes = _restored(lanes, job, job.before, start)
+    if lanes is None:
+        lanes = begin(
+            solver,
+            put(job.live.astype(dtype)),
+            put(job.at_zero.astype(dtype)),
+            put(job.seeds),
+            plan=job.plan,
+            shape=job.shape,
+            n_examples=job.slabs.data.examples.n,
+            dtype=dtype,
+        )
     return Group(solver, jax.tree.map(put, job.assignment), lanes, count)
 
 
-def _restored(fresh: Lanes, job: Job, before: TrainState, start: int) -> Lanes:
+def restored(fresh: Lanes, job: Job, before: TrainState, start: int) -> Lanes:
     """The saved tiles from ranker ``start`` on, dummies fresh. What the user holds is copied."""
     first, n_devices = start // job.tile, job.group // job.tile
     saved = before.tiles()[first : first + n_devices]
@@ -129,18 +129,19 @@ class Result:
                 self._coef = jnp.zeros(shape, weights.dtype, device=weights.sharding)
             self._coef = _put_rows(self._coef, weights[:count], np.int32(start))
 
-    def finish(self) -> tuple[Any, Array, TrainState]:
-        """(coef (K, d), intercept (K,), state)."""
+    def finish(self, epoch: int, seen: Any) -> tuple[Any, Array, TrainState]:
+        """(coef (K, d), intercept (K,), state) after ``epoch`` epochs."""
         job = self._job
         self.intercept[~self.alive] = -np.inf
         state = TrainState(
             solver_state=tuple(self._tiles),
             last=None,
             alive=self.alive,
-            epoch=np.int32(job.epochs.stop),
+            epoch=np.int32(epoch),
             position=np.int32(0),
             key_data=job.words,
             settings=job.settings,
+            seen=seen,
         )
         return self._coef, jnp.asarray(self.intercept), state
 

@@ -15,6 +15,7 @@ import numpy as np
 ORDERS = ("permutation", "uniform", "cyclic")
 ORDER_STREAM = 0  # word of the counter that keeps an epoch's order apart from other draws
 DRAW_STREAM = 1  # the same of what rankers draw for themselves
+SEED_STREAM = 2  # the same of the seeds of rankers' own generators
 
 
 def key_words(key: Any) -> np.ndarray:
@@ -46,6 +47,11 @@ def raw_bits(
     key = np.array([padded[0] << np.uint64(32) | padded[1], padded[2] << np.uint64(32) | padded[3]])
     counter = np.array([0, window, epoch, stream], np.uint64)
     return np.random.Philox(counter=counter, key=key).random_raw(count)
+
+
+def ranker_seeds(words: np.ndarray, n_rankers: int) -> np.ndarray:
+    """(K, 2) uint32 seeds of the rankers' own draws; each depends on (words, ranker) only."""
+    return raw_bits(words, 0, n_rankers, SEED_STREAM).view(np.uint32).reshape(n_rankers, 2)
 
 
 def epoch_order(

@@ -9,7 +9,7 @@ from typing import Any, Self
 class Progress:
     """Counts rows x rankers done; silent unless asked."""
 
-    def __init__(self, shown: bool, total: int) -> None:
+    def __init__(self, shown: bool, total: int | None) -> None:
         self._bar: Any = None
         if shown:
             try:

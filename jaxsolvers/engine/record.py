@@ -1,20 +1,23 @@
-"""What else goes into the history at the end of every epoch."""
+"""What else goes into the history at the end of every epoch, and what a stopping rule watches."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsolvers.csr import Csr
+from jaxsolvers.engine.evaluation import Evaluation
+from jaxsolvers.engine.measure import measured
 from jaxsolvers.engine.slabs import Data
+from jaxsolvers.engine.stopping import Rule, check_rule
 from jaxsolvers.engine.stream import Stream
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Group, Plan, tile_theory
-from jaxsolvers.members import Array, Leaf
-from jaxsolvers.metrics.primal_dual import Rankers, primal_and_dual, with_duals
+from jaxsolvers.members import Array
+from jaxsolvers.metrics.primal_dual import with_duals
 from jaxsolvers.protocol import Problem, Solver
 
 RECORDS = ("theory", "objective", "gap")
@@ -47,15 +50,15 @@ def check_record(
         )
     if "gap" in record and with_duals(solver) is None:
         raise ValueError(f"record must not hold 'gap' for {name} without duals, got {record!r}")
-    measured = MEASURED.intersection(record)
-    if measured and isinstance(data.examples.values, Stream):
+    passes = MEASURED.intersection(record)
+    if passes and isinstance(data.examples.values, Stream):
         raise ValueError(f"record must hold 'theory' alone for a source, got {record!r}")
-    if measured and data.kernel is not None:
+    if passes and data.kernel is not None:
         raise ValueError(
             "record must hold 'theory' alone for a kernel (js.metrics.objective measures it), "
             f"got {record!r}"
         )
-    if measured and targets.together is not None:
+    if passes and targets.together is not None:
         raise ValueError(
             "record must hold 'theory' alone for classes that are one problem "
             f"(js.metrics.objective measures it), got {record!r}"
@@ -63,46 +66,76 @@ def check_record(
     return tuple(record)
 
 
-def recorded(
-    record: tuple[str, ...], groups: list[Group], data: Data, plan: Plan
-) -> dict[str, np.ndarray]:
-    """What is to be kept of a chunk's rankers, (rankers,) each, without the dummies."""
-    parts = [_of_group(record, group, data, plan) for group in groups]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+class Measures(NamedTuple):
+    """What is measured at the end of every epoch."""
+
+    names: tuple[str, ...]  # of RECORDS, and "eval_loss"
+    rule: Rule | None
+    data: Data  # the rows of the run
+    held_out: Data | None  # those of eval_set
+    given: Solver  # as the user made it, numbers cast
+    tile: int  # T
 
 
-def _of_group(
-    record: tuple[str, ...], group: Group, data: Data, plan: Plan
-) -> dict[str, np.ndarray]:
+def check_measures(
+    solver: Solver,
+    data: Data,
+    targets: Targets,
+    record: tuple[str, ...],
+    tol: Any,
+    patience: Any,
+    evaluation: Evaluation | None,
+    tile: int,
+) -> Measures:
+    """What ``record``, ``tol`` and ``eval_set`` ask for together.
+
+    Raises:
+      ValueError: a tol or patience that is none; what cannot be watched; the message names tol or
+        eval_set.
+    """
+    own = "objective" if with_duals(solver) is None else "gap"
+    rule = check_rule(tol, patience, own if evaluation is None else "eval_set")
+    if rule is not None and evaluation is None and isinstance(data.examples.values, Stream):
+        raise ValueError(
+            f"tol must be None for a source without eval_set (the {own} costs a pass), got {tol!r}"
+        )
+    argument = "eval_set" if evaluation is not None else "tol" if rule is not None else None
+    weighed = np.ndim(targets.positive_weight) > 0 or float(targets.positive_weight) != 1
+    if argument and weighed and (targets.together is not None or data.kernel is not None):
+        raise ValueError(
+            f"{argument} must be None beside positive_weight where a kernel or a regularizer ties "
+            "rankers or rows together"
+        )
+    if argument and data.kernel is not None and data.kernel.precomputed:
+        raise ValueError(f"{argument} must be None for js.kernels.Precomputed")
+    held_out = None
+    if evaluation is not None:
+        held_out = dataclasses.replace(
+            data,
+            examples=evaluation.examples,
+            target=evaluation.target,
+            weight=evaluation.weight,
+            n=evaluation.examples.n,
+        )
+        record = (*record, "eval_loss")
+    if rule is not None:
+        record = (*record, *(name for name in rule.watched if name not in record))
+    return Measures(record, rule, data, held_out, solver, tile)
+
+
+def recorded(measures: Measures, group: Group, plan: Plan) -> dict[str, np.ndarray]:
+    """What is to be kept of the rankers of a group, (rankers,) each, without the dummies."""
     found: dict[str, np.ndarray] = {}
-    if "theory" in record:
+    names, size = measures.names, group.size
+    if "theory" in names:
         told = tile_theory(group.solver, group.lanes, plan=plan)
-        found |= {name: np.asarray(value, np.float64) for name, value in told.items()}
-    if MEASURED.intersection(record):
-        values = _measured(group, data)
-        gap = None if values.dual is None else values.primal - values.dual
-        both = {"objective": values.primal, "gap": gap}
-        alive = np.asarray(group.lanes.alive)[: group.size]
-        found |= {name: np.where(alive, both[name], np.nan) for name in record if name in both}
-    return {name: value[: group.size] for name, value in found.items()}
-
-
-def _measured(group: Group, data: Data) -> Any:
-    """Both objectives of a group's rankers on the rows of the run."""
-    size, assignment = group.size, group.assignment
-
-    def cut(leaf: Leaf) -> Array:
-        return leaf.value if leaf.shared else leaf.value[:size]
-
-    code, positive, negative = (np.asarray(field)[:size] for field in assignment[:3])
-
-    def target_of(at: slice) -> Array:
-        if isinstance(data.target, Csr):
-            signs = np.where(data.target.take(at).dense(np.int8)[:, code], 1, -1)
-            return jnp.asarray(signs.T, data.examples.dtype)
-        kind = np.int32 if data.target.dtype == np.int32 else data.examples.dtype
-        return jnp.asarray(data.target[at], kind)
-
-    state = jax.tree.map(lambda leaf: leaf[:size], group.lanes.state)
-    rankers = Rankers(group.solver.map_numbers(cut), state, code, positive / negative)
-    return primal_and_dual(rankers, data.examples.values, target_of, data.weight, data.intercept)
+        found |= {name: np.asarray(value, np.float64)[:size] for name, value in told.items()}
+    alive = np.asarray(group.lanes.alive)[:size]
+    given, data, tile = measures.given, measures.data, measures.tile
+    if MEASURED.intersection(names):
+        both = measured(given, group, data, data, plan, tile, "gap" in names)
+        found |= {name: np.where(alive, both[name], np.nan) for name in names if name in MEASURED}
+    if measures.held_out is not None:
+        loss = measured(given, group, measures.held_out, data, plan, tile, gap=False)["loss"]
+        found["eval_loss"] = np.where(alive, loss, np.nan)
+    return found

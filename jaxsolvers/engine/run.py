@@ -7,6 +7,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,16 +15,23 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxsolvers import checks
+from jaxsolvers.engine.batches import is_one_shot
+from jaxsolvers.engine.certificate import certificate
+from jaxsolvers.engine.evaluation import read_eval_set
 from jaxsolvers.engine.finish import finished
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.job import Job, Options, check_solver, prepare
-from jaxsolvers.engine.lanes import Result, open_group
+from jaxsolvers.engine.lanes import Result
+from jaxsolvers.engine.lineup import Lineup
+from jaxsolvers.engine.online import over_batches
 from jaxsolvers.engine.progress import Progress
 from jaxsolvers.engine.record import recorded
 from jaxsolvers.engine.state import TrainState
+from jaxsolvers.engine.stopping import Seen
 from jaxsolvers.engine.stream import read_given
 from jaxsolvers.engine.targets import Targets
-from jaxsolvers.engine.tile import Group, advance
+from jaxsolvers.engine.tile import advance
+from jaxsolvers.engine.totals import Totals, endings, joined, nothing
 from jaxsolvers.models import KernelModel, LinearModel
 from jaxsolvers.models.kernel import kernel_model
 from jaxsolvers.protocol import Info, Regularizer, Solver
@@ -38,7 +46,17 @@ class Fit(NamedTuple):
       history: per epoch, (epochs,) or (epochs, K): ``progressive_loss`` (mean loss of each row
         before its round, weighted), ``mistakes`` and ``violations`` (counts of rows),
         ``seconds`` (epochs,). With many rankers also ``positives``, the number of rows that have
-        the ranker's label and a weight above 0; and what ``record`` asks for.
+        the ranker's label and a weight above 0; what ``record`` asks for; with ``eval_set``
+        ``eval_loss``; with ``tol`` what is watched. NaN in epochs after a ranker stopped.
+        Per ranker, () or (K,): ``stopped``, the rule that ended its training, "objective", "gap"
+        or "eval_set" of ``tol``, else "epochs" (all were made) or "lost" (it left the floats);
+        ``epochs_run`` in this call; and where the run proves one, ``certificate``: no weights
+        have an objective below it, up to the rounding of the working dtype. Of SDCA that is its
+        dual objective, so that the objective minus it is the gap. Of Pegasos with the hinge loss,
+        not projected, it is ``N/(k T) - lam/2 ||w||^2`` (N violations in T rounds of k rows, w
+        the last weights), in a run from the first round on that visits all rows equally often
+        ("permutation" or "cyclic", k a divisor of n) at equal weights. Other solvers and runs
+        have none, nor have kernels.
     """
 
     model: Any  # LinearModel | KernelModel
@@ -58,6 +76,9 @@ def fit(
     sample_weight: Any = None,
     intercept: str | None = None,
     state: TrainState | None = None,
+    tol: float | None = None,
+    patience: int = 5,
+    eval_set: Any = None,
     record: Sequence[str] = (),
     block_size: int | None = None,
     mesh: Mesh | None = None,
@@ -70,10 +91,15 @@ def fit(
       X: (n, d) NumPy or JAX array (or anything ``np.asarray`` takes) of numbers; any SciPy sparse
         matrix or JAX BCOO, of which only what is stored is touched; or a ``js.data`` source, read
         once for its labels and then once per epoch. The floating dtype is the working dtype
-        (16-bit trains in float32, integers in the default float).
-      y: (n,); None with a source. For a classification loss two values of any kind, coded -1 and
-        +1 in sorted order; for a joint loss (``MulticlassHinge``) any number of them, the classes
-        in sorted order; for a regression loss real targets.
+        (16-bit trains in float32, integers in the default float). A list of batches (X, y) or
+        (X, y, sample_weight), or anything else that gives them anew whenever it is iterated, is
+        such a source. An iterator of batches is read once, in one epoch: each batch trains as if
+        ``fit(solver, *batch, state=...)`` continued the run, the counters and averages included;
+        weights are used as given, rounds end with their batch, the history has a row per batch,
+        and the first batch shows which labels there are.
+      y: (n,); None with a source, batches or an iterator. For a classification loss two values of
+        any kind, coded -1 and +1 in sorted order; for a joint loss (``MulticlassHinge``) any
+        number of them, the classes in sorted order; for a regression loss real targets.
       epochs: passes over the rows, >= 1; 1 by default.
       batch_size: rows per round, 1 ... n; 1 by default.
       order: "permutation" (default; each epoch visits every row once, in a new order; the rows
@@ -83,7 +109,18 @@ def fit(
       sample_weight: (n,) >= 0; only ratios count. Weight 0 leaves a row out. None with a source.
       intercept: "none" (default) or "column": a constant 1 beside the features. First-order
         solvers leave it unregularized, linear-step ones (Pegasos, SDCA, SGD, NORMA) regularize it.
-      state: ``Fit.state`` of an earlier call: ``epochs`` more with its settings.
+      state: ``Fit.state`` of an earlier call: ``epochs`` more with its settings. Rankers that
+        stopped stay as they are when the same ``tol`` and ``patience`` are given again.
+      tol: a ranker stops when its objective, the regularizer included, improved by less than
+        ``tol`` >= 0 for ``patience`` epochs one after another; with SDCA its duality gap (the
+        least objective so far minus the dual objective, which never grows and cannot improve by
+        tol any more once it is below), with ``eval_set`` the loss there. An epoch improves by the
+        least value before it minus its own; the first one has none before it. The value costs a
+        pass over the rows per epoch. A ranker that stopped keeps its weights to the bit, and the
+        others move together. None never stops early.
+      patience: see ``tol``; 5 by default.
+      eval_set: rows to measure on, (X, y) or (X, y, sample_weight), as those of the training; the
+        weights of positives count. Their mean loss goes into the history as ``eval_loss``.
       record: names of what else goes into the history at the end of every epoch. "theory": what
         ``js.theory.of_state`` tells of the solver's state, for AdaGrad "gamma" and in the dual
         averaging form "regret_bound". "objective": as ``js.metrics.objective``, the weights of
@@ -109,7 +146,6 @@ def fit(
       ['yes', 'yes', 'no', 'no']
     """
     check_solver(solver)
-    examples, y, sample_weight = read_given(X, y, sample_weight)
     options = Options(
         epochs=epochs,
         batch_size=batch_size,
@@ -118,20 +154,47 @@ def fit(
         sample_weight=sample_weight,
         intercept=intercept,
         state=state,
+        tol=tol,
+        patience=patience,
+        eval_set=eval_set,
         record=record,
         block_size=block_size,
         mesh=mesh,
         progress=progress,
     )
+    if is_one_shot(X):
+        return over_batches(partial(_fit, solver), solver, X, y, options)
+    return _fit(solver, X, y, options)
+
+
+def _fit(solver: Solver, X: Any, y: Any, options: Options) -> Fit:
+    examples, y, sample_weight = read_given(X, y, options.sample_weight)
     targets = _targets(solver, y, examples, options.known_classes())
     solver.check_shapes(None, examples.d, targets.together)
+
+    def read_target(y: Any, n: int) -> np.ndarray:
+        return _answers(solver, y, n, examples.dtype, targets.classes)
+
+    evaluation = read_eval_set(options.eval_set, examples, read_target)
+    options = dataclasses.replace(options, sample_weight=sample_weight, evaluation=evaluation)
     coef, intercepts, after, history = train(solver, examples, targets, options)
-    (tile,) = after.solver_state
-    alone = jax.tree.map(lambda leaf: leaf[0], (tile, after.alive))
-    after = dataclasses.replace(after, solver_state=alone[0], alive=alone[1])
     model = make_model(solver, examples, coef[0], intercepts[0], targets.classes)
-    history = {name: v[:, 0] if v.ndim == 2 else v for name, v in history.items()}
-    return Fit(model, after, history)
+    return Fit(model, _alone(after), history_alone(history))
+
+
+def _alone(state: TrainState) -> TrainState:
+    """The state of one ranker, without the axis of the rankers."""
+    (tile,) = state.solver_state
+    tile, alive, seen = jax.tree.map(lambda leaf: leaf[0], (tile, state.alive, state.seen))
+    return dataclasses.replace(state, solver_state=tile, alive=alive, seen=seen)
+
+
+def history_alone(history: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The history of a single ranker without the axis of the rankers."""
+    return {
+        name: values if name == "seconds" or values.shape[-1:] != (1,) else values[..., 0]
+        for name, values in history.items()
+    }
 
 
 def make_model(
@@ -158,32 +221,40 @@ def _targets(solver: Solver, y: Any, examples: Examples, known: np.ndarray | Non
                 "ranker here: js.fit_one_vs_rest, or a joint loss such as js.losses.MulticlassHinge"
             )
     if not solver.loss.classification:
-        checks.check_vector(y, examples.n)
-        values = checks.check_reals(y, "y", f"hold real numbers for {name}")
-        with np.errstate(over="ignore"):
-            checks.check_finite(values.astype(examples.dtype), "y")
-        return Targets(values, 1, None, np.ones(()))
-    labels = checks.check_labels(y, examples.n)
-    classes = np.unique(labels)
-    if known is not None:
-        unknown = [label for label in classes.tolist() if label not in known.tolist()]
-        if unknown:
-            raise ValueError(
-                f"y holds the label {unknown[0]!r}, the classes are {known.tolist()[:20]}"
-            )
-        classes = known
+        return Targets(_answers(solver, y, examples.n, examples.dtype, None), 1, None, np.ones(()))
+    classes = np.unique(checks.check_labels(y, examples.n)) if known is None else known
+    values = _answers(solver, y, examples.n, examples.dtype, classes)
     if len(classes) == 1:
         raise ValueError(f"y must hold two classes for {name}, got only {classes.tolist()[0]!r}")
     if solver.loss.joint:
-        codes = np.searchsorted(classes, labels).astype(np.int32)
-        return Targets(codes, 1, classes, np.ones(()), together=len(classes), joint=True)
+        return Targets(values, 1, classes, np.ones(()), together=len(classes), joint=True)
     if len(classes) > 2:
         shown = ", ".join(map(repr, classes[:5].tolist()))
         raise ValueError(
             f"y must be -1/+1 or hold two values for {name}, got {len(classes)}: {shown} ...; "
             "fit_one_vs_rest takes many classes, and so does a joint loss (MulticlassHinge)"
         )
-    return Targets(np.where(labels == classes[1], 1.0, -1.0), 1, classes, np.ones(()))
+    return Targets(values, 1, classes, np.ones(()))
+
+
+def _answers(
+    solver: Solver, y: Any, n: int, dtype: np.dtype, classes: np.ndarray | None
+) -> np.ndarray:
+    """The targets of n rows: real ones without ``classes``, else -1/+1 or positions of classes."""
+    if classes is None:
+        checks.check_vector(y, n)
+        name = type(solver.loss).__name__
+        values = checks.check_reals(y, "y", f"hold real numbers for {name}")
+        with np.errstate(over="ignore"):
+            checks.check_finite(values.astype(dtype), "y")
+        return values
+    labels = checks.check_labels(y, n)
+    known = classes.tolist()
+    unknown = [label for label in np.unique(labels).tolist() if label not in known]
+    if unknown:
+        raise ValueError(f"y holds the label {unknown[0]!r}, the classes are {known[:20]}")
+    codes = np.searchsorted(classes, labels)
+    return codes.astype(np.int32) if solver.loss.joint else np.where(codes == 1, 1.0, -1.0)
 
 
 def train(
@@ -192,49 +263,57 @@ def train(
     """Train all rankers; the engine behind every front.
 
     Returns:
-      (coef (K, d), intercept (K,), state, history with (epochs, K) arrays).
+      (coef (K, d), intercept (K,), state, history with (epochs, K) and (K,) arrays).
     """
     job, chunk = prepare(solver, examples, targets, options)
-    n_rankers = targets.n_rankers
+    n_rankers, rule = targets.n_rankers, job.measures.rule
+    seen = None
+    if rule is not None:
+        seen = Seen.of(rule, n_rankers, None if job.before is None else job.before.seen)
     rows = examples.n * len(job.epochs)
     result = Result(job, n_rankers, chunked=chunk < n_rankers)
-    history: list[dict[str, np.ndarray]] = []
+    parts: list[dict[str, np.ndarray]] = []
+    bounds: list[np.ndarray | None] = []
     with Progress(options.progress, rows * n_rankers) as bar:
         for start in range(0, n_rankers, chunk):
-            groups, part = _train_chunk(job, start, min(start + chunk, n_rankers), bar)
-            history.append(part)
-            for i, at in enumerate(range(start, n_rankers, job.group)[: len(groups)]):
-                result.take(groups[i], at)
-            del groups
-    coef, intercept, state = result.finish()
-    merged = {
-        name: np.concatenate([part[name] for part in history], axis=1)
-        for name in history[0]
-        if name != "seconds"
-    }
-    merged["seconds"] = np.sum([part["seconds"] for part in history], axis=0)
+            lineup, part = _train_chunk(job, start, min(start + chunk, n_rankers), seen, bar)
+            parts.append(part)
+            counts = np.nansum(part["violations"], axis=0)
+            for group, at in lineup.home():
+                result.take(group, at)
+                bounds.append(certificate(job, group, counts[at - start :][: group.size]))
+            del lineup, group
+    history = joined(parts)
+    epochs = len(history["seconds"])
+    coef, intercept, state = result.finish(job.epochs.start + epochs, seen)
+    history |= endings(history, seen, state.alive)
+    told = [bound for bound in bounds if bound is not None]
+    if told:
+        history["certificate"] = np.concatenate(told)
     if targets.per_ranker:
         live = (job.slabs.data.weight > 0).astype(float)
         positives = targets.positives(live).astype(int)
-        merged["positives"] = np.tile(positives, (len(merged["seconds"]), 1))
-        _report_empty(positives, targets)
+        history["positives"] = np.tile(positives, (epochs, 1))
+        if not options.stream:
+            _report_empty(positives, targets)
     _report_lost(solver, state.alive, targets.classes)
-    return coef, intercept, state, merged
+    return coef, intercept, state, history
 
 
 def _train_chunk(
-    job: Job, start: int, stop: int, bar: Progress
-) -> tuple[list[Group], dict[str, np.ndarray]]:
-    groups = [
-        open_group(job, at, min(at + job.group, stop)) for at in range(start, stop, job.group)
-    ]
-    sizes = [group.size for group in groups]
-    epochs: list[_Totals] = []
+    job: Job, start: int, stop: int, seen: Seen | None, bar: Progress
+) -> tuple[Lineup, dict[str, np.ndarray]]:
+    lineup = Lineup(job, start, stop)
+    if seen is not None:
+        lineup.put_away(seen.stopped[start:stop])
+    epochs: list[Totals] = []
     told: list[dict[str, np.ndarray]] = []
-    waiting: tuple[_Totals, list[Info]] | None = None
+    waiting: tuple[Totals, list[Info]] | None = None
     began = time.perf_counter()
     for epoch in job.epochs:
-        totals = _Totals(sizes)
+        if lineup.count == 0:
+            break
+        totals, groups = Totals(stop - start, lineup.places()), lineup.groups
         epochs.append(totals)
         for slab, count in job.slabs.epoch(epoch):
             infos = []
@@ -249,47 +328,30 @@ def _train_chunk(
             if waiting is not None:
                 waiting[0].add(waiting[1])
             waiting = totals, infos
-            bar.advance(count * (stop - start))
-        groups = finished(job, groups, epoch)
-        told.append(recorded(job.record, groups, job.slabs.data, job.plan))
-        if not all(past.alive.any() for past in epochs) and stop - start == len(job.live):
+            bar.advance(count * lineup.count)
+        groups[:] = finished(job, groups, epoch)
+        found = [recorded(job.measures, group, job.plan) for group in groups]
+        told.append({name: totals.of_groups([own[name] for own in found]) for name in found[0]})
+        if seen is not None and waiting is not None:
+            waiting[0].add(waiting[1])
+            waiting = None
+            trained = np.flatnonzero(totals.trained)
+            own = {name: told[-1][name][trained] for name in seen.rule.watched}
+            seen.see(start + trained, own)
+            totals.ended = time.perf_counter()
+            lineup.put_away(seen.stopped[start:stop] | ~totals.alive)
+        elif not all(past.alive.any() for past in epochs) and stop - start == len(job.live):
             break  # every ranker is lost: train reports it
     if waiting is not None:
         waiting[0].add(waiting[1])
     ends = [began, *(past.ended for past in epochs)]
     rows = [
-        past.history(end - start) | more
-        for past, more, (start, end) in zip(epochs, told, itertools.pairwise(ends), strict=True)
+        past.history(end - begin) | more
+        for past, more, (begin, end) in zip(epochs, told, itertools.pairwise(ends), strict=True)
     ]
-    return groups, {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
-class _Totals:
-    """Sums of an epoch over its slabs, in float64 on the host (a float32 sum stops at 2^24)."""
-
-    def __init__(self, sizes: list[int]) -> None:
-        n_rankers = sum(sizes)
-        self.sums = {name: np.zeros(n_rankers) for name in Info._fields if name != "finite"}
-        self.alive = np.ones(n_rankers, bool)
-        self.ended = time.perf_counter()
-        self._sizes = sizes
-
-    def add(self, infos: list[Info]) -> None:
-        """Wait for a slab, one Info per group, and add it."""
-        start = 0
-        for info, size in zip(infos, self._sizes, strict=True):
-            stop = start + size
-            for name, sums in self.sums.items():
-                sums[start:stop] += np.asarray(getattr(info, name))[:size]
-            self.alive[start:stop] = np.asarray(info.finite)[:size]
-            start = stop
-        self.ended = time.perf_counter()
-
-    def history(self, seconds: float) -> dict[str, np.ndarray]:
-        weight, loss = self.sums["weight"], self.sums["loss"]
-        mean = np.where(weight > 0, loss / np.where(weight > 0, weight, 1), np.nan)
-        counts = {name: self.sums[name] for name in ("mistakes", "violations")}
-        return {"progressive_loss": mean, **counts, "seconds": np.array(seconds)}
+    if not rows:
+        return lineup, nothing(stop - start, job.measures.names)
+    return lineup, {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 def _report_empty(positives: np.ndarray, targets: Targets) -> None:

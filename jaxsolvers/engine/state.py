@@ -45,6 +45,7 @@ class TrainState:
     position: Any  # () int, rows done in the epoch under way
     key_data: Any  # (2,) or (4,) uint32
     settings: Settings = dataclasses.field(metadata={"static": True})
+    seen: Any = None  # what the stopping rule has seen, a stopping.Seen; None without one
 
     def tiles(self) -> tuple[State, ...]:
         """The solver's states as tiles with the rankers on the leading axis."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxsolvers.csr import Csr, check_csr, is_sparse
+from jaxsolvers.engine.batches import as_source
 from jaxsolvers.engine.inputs import Examples, check_rows, working_dtype
 from jaxsolvers.engine.slabs import Data, Slab, Slabs, SlabShape
 
@@ -77,9 +78,13 @@ def read_given(X: Any, y: Any, sample_weight: Any) -> Given:
       ValueError: y or sample_weight beside a source, y missing beside an array, chunks that do
         not fit together; the message names the argument.
     """
+    if y is None and not is_source(X):
+        X = as_source(X) or X
     if not is_source(X):
         if y is None:
-            raise ValueError("y must be given, got None; only a source of js.data has its own")
+            raise ValueError(
+                "y must be given, got None; only batches and a source of js.data have their own"
+            )
         rows = check_rows(X)
         return Given(Examples(rows, working_dtype(rows.dtype)), y, sample_weight)
     for name, value in (("y", y), ("sample_weight", sample_weight)):

@@ -71,12 +71,23 @@ class LabelSets:
             most=most,
         )
 
-    def block(self, i: Array, first: Array, n_rankers: int, dtype: Any) -> Array:
-        """Targets of block i for the rankers of the codes ``first`` and following, (T, B)."""
+    def block(self, i: Array, codes: Array, dtype: Any, scattered: bool) -> Array:
+        """Targets of block i for the rankers of these ``codes`` (T,), (T, B).
+
+        Codes that are not ``scattered`` follow one another; of those that are, the first of a
+        code that occurs twice is its ranker, the others are dummies.
+        """
         start, stop = self.starts[i], self.starts[i + 1]
-        code = lax.dynamic_slice_in_dim(self.codes, start, self.most) - first
+        code = lax.dynamic_slice_in_dim(self.codes, start, self.most)
         row = lax.dynamic_slice_in_dim(self.rows, start, self.most)
-        own = (jnp.arange(self.most, dtype=start.dtype) < stop - start) & (code >= 0)
-        code = jnp.where(own, code, n_rankers)  # dropped: JAX would wrap a negative place
-        negative = jnp.full((n_rankers, self.n_rows), -1, dtype)
-        return negative.at[code, row].set(jnp.ones((), dtype), mode="drop")
+        own = jnp.arange(self.most, dtype=start.dtype) < stop - start
+        if scattered:
+            same = codes[:, None] == code[None, :]
+            lane = jnp.argmax(same, axis=0).astype(code.dtype)
+            own &= jnp.any(same, axis=0)
+        else:
+            lane = code - codes[0]
+            own &= lane >= 0
+        lane = jnp.where(own, lane, len(codes))  # dropped: JAX would wrap a negative place
+        negative = jnp.full((len(codes), self.n_rows), -1, dtype)
+        return negative.at[lane, row].set(jnp.ones((), dtype), mode="drop")

@@ -74,6 +74,7 @@ def begin(
     solver: Solver,
     live: Array,
     loss_at_zero: Array,
+    seeds: Array,
     *,
     plan: Plan,
     shape: tuple[int, ...],
@@ -82,16 +83,17 @@ def begin(
 ) -> Lanes:
     """The lanes of a tile before their first round."""
 
-    def one(solver: Solver, live: Array, loss_at_zero: Array) -> State:
-        return solver.init(Problem(shape, n_examples, live, loss_at_zero), dtype)
+    def one(solver: Solver, live: Array, loss_at_zero: Array, seed: Array) -> State:
+        return solver.init(Problem(shape, n_examples, live, loss_at_zero, seed=seed), dtype)
 
-    def tile(solver: Solver, live: Array, loss_at_zero: Array) -> Lanes:
-        state = jax.vmap(one, in_axes=(solver.ranker_axes(), 0, 0))(solver, live, loss_at_zero)
+    def tile(solver: Solver, live: Array, loss_at_zero: Array, seeds: Array) -> Lanes:
+        axes = (solver.ranker_axes(), 0, 0, 0)
+        state = jax.vmap(one, in_axes=axes)(solver, live, loss_at_zero, seeds)
         return Lanes(state, jnp.ones(live.shape, bool))
 
     split = PartitionSpec(AXIS)
-    return _per_device(plan, tile, (_specs(solver), split, split), split)(
-        solver, live, loss_at_zero
+    return _per_device(plan, tile, (_specs(solver), split, split, split), split)(
+        solver, live, loss_at_zero, seeds
     )
 
 
@@ -210,7 +212,8 @@ def _block(
     if plan.together is not None:
         codes = jnp.arange(plan.together, dtype=codes.dtype)
     if isinstance(slab.target, LabelSets):
-        target = slab.target.block(i, codes[0], len(codes), weight.dtype)
+        one_by_one = plan.together is None  # some of a tile's rankers may have left it
+        target = slab.target.block(i, codes, weight.dtype, one_by_one)
         axis = 0
     else:
         target, axis = _at(slab.target, i), None
@@ -359,6 +362,23 @@ def _cut(tree: tuple[Any, ...], first: Array, count: int) -> tuple[Any, ...]:
     solver, *rest = tree
     numbers = solver.map_numbers(lambda leaf: leaf.value if leaf.shared else own(leaf.value))
     return numbers, *jax.tree.map(own, rest)
+
+
+@partial(jax.jit, static_argnames="plan")
+def tile_bound(solver: Solver, lanes: Lanes, violations: Array, *, plan: Plan) -> Array | None:
+    """What ``Solver.bound`` makes of the violations (T,) of a run, (T,); None without a bound."""
+
+    def tile(solver: Solver, state: State, violations: Array) -> Array | None:
+        def one(solver: Solver, state: State, violations: Array) -> Array | None:
+            return solver.bound(state, violations, plan.batch_size)
+
+        axes = (solver.ranker_axes(), 0, 0)
+        return jax.vmap(one, in_axes=axes)(solver, state, violations)
+
+    split = PartitionSpec(AXIS)
+    return _per_device(plan, tile, (_specs(solver), split, split), split)(
+        solver, lanes.state, violations
+    )
 
 
 def _specs(solver: Solver) -> Solver:

@@ -76,6 +76,26 @@ def objective(
     n_rankers = None if whole else model.n_rankers
     solver.check_shapes(n_rankers, model.n_features, model.n_rankers)
     targets = answers_of(model.classes, model.n_rankers, y)
+    penalty, loss = penalty_and_loss(solver, model, X, targets, weight)
+    values = penalty + loss
+    return values[0] if whole or not several else values
+
+
+def penalty_and_loss(
+    solver: Solver, model: LinearModel | KernelModel, X: Any, targets: Any, weight: np.ndarray
+) -> tuple[Array, Array]:
+    """Both parts of the objective of a model, (K,) each; (1,) of classes that are one problem.
+
+    Args:
+      solver: as :func:`objective` takes it.
+      model: one ranker or K.
+      X: (n, d) array or Csr.
+      targets: what ``answers_of`` gives of the rows.
+      weight: (n,) >= 0, not all 0.
+    """
+    n, several = X.shape[0], model.n_rankers is not None
+    couples = any(isinstance(part, Regularizer) and part.couples for _, part in solver.parts())
+    whole = solver.loss.joint or couples
     loss = np.zeros(model.n_rankers or 1)
     dtype: Any = None
     own = solver
@@ -96,9 +116,9 @@ def objective(
     weights = jnp.concatenate([_weights(model, dtype), intercept], axis=1)
     if whole:
         mean = jnp.asarray((loss[0] if solver.loss.joint else loss.sum()) / weight.sum(), dtype)
-        return own.free_intercept().penalty(weights) + mean
-    values = penalties(own.free_intercept(), weights) + jnp.asarray(loss / weight.sum(), dtype)
-    return values if several else values[0]
+        return own.free_intercept().penalty(weights)[None], mean[None]
+    values = penalties(own.free_intercept(), weights)
+    return values, jnp.asarray(loss / weight.sum(), dtype)
 
 
 _ROWS = 4096

@@ -22,7 +22,8 @@ _NUMBERS = 1 << 22  # of a block of rows or of scores
 class Values(NamedTuple):
     """Per ranker, float64."""
 
-    primal: np.ndarray  # (T,) penalty(w) + sum_i p_i l_i
+    loss: np.ndarray  # (T,) sum_i p_i l_i
+    primal: np.ndarray  # (T,) penalty(w) + that
     dual: np.ndarray | None  # (T,) sum_i p_i d_i - penalty(w(a)), None without duals
 
 
@@ -55,6 +56,7 @@ def primal_and_dual(
     target_of: Callable[[slice], Any],
     weight: np.ndarray,
     intercept: bool,
+    bounded: bool = True,
 ) -> Values:
     """Evaluate both objectives.
 
@@ -67,13 +69,14 @@ def primal_and_dual(
       target_of: rows -> (B,) int32 class codes or floats for all rankers, or signs (T, B).
       weight: (n,) >= 0, scaled so that no sum overflows.
       intercept: whether a constant column follows the features.
+      bounded: whether the dual objective is wanted of a solver that keeps the duals of the rows.
     """
     solver = rankers.solver
     weights = np.asarray(_weights(solver, rankers.state))
     (count, width), dtype = weights.shape, weights.dtype
     offsets = _offsets(solver, rankers.state)
     offsets = np.zeros(count, dtype) if offsets is None else offsets
-    dual_solver = with_duals(solver)
+    dual_solver: Any = with_duals(solver) if bounded else None
     duals = None if dual_solver is None else np.asarray(duals_of(rankers.state))
     total, loss, term = np.zeros((3, count))
     pulled = None if duals is None else np.zeros(weights.shape, dtype)
@@ -94,12 +97,13 @@ def primal_and_dual(
             sums += np.asarray(more, np.float64)
         if pulled is not None:
             pulled[:, columns] += np.asarray(found[3])[:, : own.shape[1]]
-    primal = np.asarray(penalties(solver, weights), np.float64) + loss / total
+    mean = loss / total
+    primal = np.asarray(penalties(solver, weights), np.float64) + mean
     if pulled is None:
-        return Values(primal, None)
+        return Values(mean, primal, None)
     lam = np.broadcast_to(np.asarray(dual_solver.lam), (count,))
     at_duals = pulled / (total * lam).astype(dtype)[:, None]
-    return Values(primal, term / total - np.asarray(penalties(solver, at_duals), np.float64))
+    return Values(mean, primal, term / total - np.asarray(penalties(solver, at_duals), np.float64))
 
 
 def _block(

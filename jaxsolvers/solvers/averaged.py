@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple, Self
 
+import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxsolvers.members import Array, Number, choice, member, number, part
 from jaxsolvers.protocol import Batch, Entry, Info, Problem, Solver, State
@@ -17,6 +19,7 @@ __all__ = ["Averaged"]
 class Counts(NamedTuple):
     t: Entry  # () int32, rounds seen
     averaged: Entry  # () int32, rounds in the average
+    seed: Entry = None  # (2,) int32, bits for the draws of "random"; None for the other kinds
 
 
 class AveragedState(NamedTuple):
@@ -27,24 +30,31 @@ class AveragedState(NamedTuple):
 
     @property
     def axes(self) -> AveragedState:
-        offset = None if self.offset is None else ()
-        return AveragedState(self.inner.axes, ("feature",), Counts((), ()), offset)
+        return AveragedState(
+            self.inner.axes,
+            ("feature",),
+            Counts((), (), None if self.counts.seed is None else ("",)),
+            None if self.offset is None else (),
+        )
 
 
 @member
 class Averaged(Solver):
-    """The mean of the iterates w_t of a solver, t > start, instead of the last one.
+    """The mean of the iterates w_t of a solver, or one of them at random, instead of the last one.
 
     uniform: ``avg = (1/N) sum_t w_t`` over the rounds start < t <= T. It counts w_1 = 0 and
     leaves out w_{T+1} (Pegasos, Corollary 1); start > 0 is suffix averaging. polynomial:
     ``avg_n = (1 - g) avg_{n-1} + g w_n, g = (power + 1)/(n + power)`` over the same rounds.
+    random: one w_t of the same rounds, each with probability 1/N whatever N turns out to be (the
+    n-th takes the place of the one held with probability 1/n). Every ranker
+    draws by itself, from the key, its number and t alone.
     Where no round is past ``start`` the last weights are returned. A batch that counts k rounds
     ("example") counts k times. Inside a sweep the average costs one more matrix product.
 
     Args:
       solver: the solver whose iterates are averaged.
       start: rounds left out at the beginning, an integer >= 0.
-      kind: "uniform" or "polynomial".
+      kind: "uniform", "polynomial" or "random".
       power: exponent of the polynomial average, > 0; 3 by default.
 
     Raises (from ``validate``, called by ``fit``):
@@ -59,7 +69,7 @@ class Averaged(Solver):
 
     solver: Any = part(Solver)
     start: Number = number(default=0, minimum=0, integer=True)
-    kind: str = choice("uniform", "polynomial", default="uniform")
+    kind: str = choice("uniform", "polynomial", "random", default="uniform")
     power: Number = number(default=3.0, above=0)
 
     @property
@@ -85,10 +95,14 @@ class Averaged(Solver):
     def init(self, problem: Problem, dtype: Any) -> AveragedState:
         inner = self.solver.init(problem, dtype)
         offset = self.solver.offset(inner) if self.solver.finishes == "never" else None
+        seed: Any = None
+        if self.kind == "random":
+            given = jnp.zeros(2, jnp.uint32) if problem.seed is None else problem.seed
+            seed = lax.bitcast_convert_type(jnp.asarray(given, jnp.uint32), jnp.int32)
         return AveragedState(
             inner=inner,
             average=jnp.zeros(problem.shape, dtype),
-            counts=Counts(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)),
+            counts=Counts(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), seed),
             offset=None if offset is None else jnp.zeros(offset.shape, dtype),
         )
 
@@ -101,6 +115,10 @@ class Averaged(Solver):
         if self.kind == "uniform":
             add = new.astype(dtype) / jnp.maximum(n, 1).astype(dtype)
             keep = 1 - add
+        elif self.kind == "random":
+            taken = chance(counts.seed, counts.t, dtype) * n.astype(dtype) < new.astype(dtype)
+            add = (taken | ((counts.averaged == 0) & (new > 0))).astype(dtype)
+            keep = 1 - add
         else:
             # The product of the 1 - g of each new round: all of them see the same weights.
             i = jnp.arange(1, weight.shape[0] + 1, dtype=jnp.int32)
@@ -108,7 +126,7 @@ class Averaged(Solver):
             ratio = before / (before + 1 + self.power)
             keep = jnp.prod(jnp.where(i <= new, ratio, 1))
             add = 1 - keep
-        return Counts(t, n), keep, add
+        return counts._replace(t=t, averaged=n), keep, add
 
     def update(self, state: AveragedState, batch: Batch) -> tuple[AveragedState, Info]:
         weights, offset = self.solver.weights(state.inner), self.solver.offset(state.inner)
@@ -172,6 +190,9 @@ class Averaged(Solver):
     def theory(self, state: AveragedState, largest_norm: Number | None = None) -> dict[str, Array]:
         return self.solver.theory(state.inner, largest_norm)
 
+    def bound(self, state: AveragedState, violations: Array, batch_size: int) -> Array | None:
+        return self.solver.bound(state.inner, violations, batch_size)
+
     def rounds(self, weight: Array) -> Array:
         return self.solver.rounds(weight)
 
@@ -180,3 +201,16 @@ class Averaged(Solver):
 
     def free_intercept(self) -> Self:
         return dataclasses.replace(self, solver=self.solver.free_intercept())
+
+
+def chance(seed: Array, t: Array, dtype: Any) -> Array:
+    """A uniform number of [0, 1], (), that depends on the seed (2,) and the counter t () alone.
+
+    Both are int32.
+    """
+    # The implementation is named: the default one may depend on how keys are batched.
+    words = lax.bitcast_convert_type(seed, jnp.uint32)
+    key = jax.random.wrap_key_data(words, impl="threefry2x32")
+    high, low = jax.random.key_data(jax.random.fold_in(key, t)).astype(dtype)
+    # 64 bits: a chance of 1/t is met to the precision of the dtype, however large t is.
+    return high * 2.0**-32 + low * 2.0**-64

@@ -212,3 +212,10 @@ class Pegasos(LinearStep):
         ball = None if at_zero is None else jnp.sqrt(at_zero / self.lam)
         bound = pegasos_bound(state.scalars.t, lam=self.lam, largest_norm=largest_norm, ball=ball)
         return {"bound": bound}
+
+    def bound(self, state: LinearStepState, violations: Array, batch_size: int) -> Array | None:
+        # alpha_i = n_i m/(k t) of n_i violations has w(alpha) = w, and lies in [0, 1].
+        if self.project or self.bias != "none" or not isinstance(self.loss, Hinge):
+            return None
+        rounds = jnp.maximum(state.scalars.t, 1).astype(violations.dtype)
+        return violations / (batch_size * rounds) - self.penalty(self.weights(state))

@@ -132,7 +132,7 @@ def test_a_split_run_of_one_ranker_gives_the_same_bits_as_the_whole(solver: Solv
     assert_bitwise(second.state.solver_state, whole.state.solver_state)
 
 
-@every_solver
+@members.every_solver(where=members.drawless)
 def test_permuting_classes_permutes_rankers(solver: Solver) -> None:
     order = np.random.default_rng(1).permutation(FEW)
     permuted = result(few(solver, classes=order))

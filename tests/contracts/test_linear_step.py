@@ -5,6 +5,7 @@ The test's own solvers against NumPy loops, sweeps against rounds, kernels again
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from references import averages
 from references import losses as reference_losses
 from references.passive_aggressive import passive_aggressive
 from references.sdca import sdca
+from references.threefry import chance
 from tolerances import assert_close
 
 import jaxsolvers as js
@@ -174,7 +176,7 @@ def shrinking_sgd(solver: ShrinkingSGD, data: Stream) -> tuple[list[np.ndarray],
 
 
 @pytest.mark.parametrize("project", [False, True])
-@pytest.mark.parametrize("kind", ["uniform", "polynomial"])
+@pytest.mark.parametrize("kind", ["uniform", "polynomial", "random"])
 def test_shrinking_steps_a_bias_and_their_average_equal_the_numpy_loop(
     project: bool, kind: str
 ) -> None:
@@ -187,6 +189,9 @@ def test_shrinking_steps_a_bias_and_their_average_equal_the_numpy_loop(
     mean = averages.uniform_average(*args, start=2)
     if kind == "polynomial":
         mean = averages.polynomial_average(*args, power=2.0, start=2)
+    elif kind == "random":
+        draw = partial(chance, np.zeros(2, np.uint32))
+        mean = averages.random_iterate(*args, chance=draw, start=2)
     own = js.Averaged(plain, start=2, kind=kind, power=2.0).cast(FLOAT)
     states, found, _ = rounds(own, data.start(own), data.rows())
     assert_close(states.inner.vector, np.array(w), "reference", name="w")

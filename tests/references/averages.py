@@ -7,7 +7,7 @@ counter before the first. A batch whose counter moved by k (AdaGrad's "example" 
 times, one whose counter stood still not at all. Only rounds with t > start are counted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -52,6 +52,31 @@ def polynomial_average(
             average = (1.0 - g) * average + g * before
         averages.append(average.copy() if n > 0 else current.copy())
     return averages
+
+
+def random_iterate(
+    first: np.ndarray,
+    after: Sequence[np.ndarray],
+    counters: Sequence[int],
+    *,
+    chance: Callable[[int], float],
+    t0: int = 0,
+    start: int = 0,
+) -> list[np.ndarray]:
+    """After each round, the counted w_s that is held: of n counted rounds the newest ``times`` take
+    its place if ``chance(counter before the round) < times / n``; the last weights if none is.
+    """
+    held: list[np.ndarray] = []
+    kept, n, t = first, 0, t0
+    for (before, times, current), t_after in zip(
+        _rounds(first, after, counters, t0, start), counters, strict=True
+    ):
+        n += times
+        if times > 0 and (n == times or chance(t) * n < times):
+            kept = before
+        held.append(kept.copy() if n > 0 else current.copy())
+        t = t_after
+    return held
 
 
 def _rounds(
