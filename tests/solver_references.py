@@ -19,6 +19,7 @@ from references.pegasos import pegasos
 from references.proximal import proximal
 from references.sdca import sdca
 from references.sgd import norma_rate, sgd
+from references.svrg import svrg
 from references.threefry import chance
 
 import jaxsolvers as js
@@ -172,6 +173,17 @@ def reference_arow(solver: js.AROW, data: Data) -> tuple[Any, Fields]:
     return run, {"t": run.t, "mean": run.w, "covariance": run.covariance}
 
 
+def reference_svrg(solver: js.SVRG, data: Data) -> tuple[Any, Fields]:
+    """Rounds without a snapshot; those with one are in test_svrg.py."""
+    name, parameter = members.reference_loss(solver.loss)
+    rate = None if solver.learning_rate is None else float(solver.learning_rate)
+    run = svrg(
+        data.X, data.y, data.batches, lam=float(solver.lam), rate=rate, loss=name,
+        parameter=parameter, weights=data.weight,
+    )  # fmt: skip
+    return run, {"t": run.t, "vector": run.w}
+
+
 REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
     "Pegasos": reference_pegasos,
     "AdaGradRDA": partial(reference_adagrad, "rda"),
@@ -185,6 +197,7 @@ REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
     "SDCA": reference_sdca,
     "PassiveAggressive": reference_passive_aggressive,
     "AROW": reference_arow,
+    "SVRG": reference_svrg,
 }
 
 

@@ -29,6 +29,7 @@ from jaxsolvers.engine.record import recorded
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.stopping import Seen
 from jaxsolvers.engine.stream import read_given
+from jaxsolvers.engine.survey import survey
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import advance
 from jaxsolvers.engine.totals import Totals, endings, joined, nothing
@@ -315,6 +316,7 @@ def _train_chunk(
             break
         totals, groups = Totals(stop - start, lineup.places()), lineup.groups
         epochs.append(totals)
+        groups = survey(job, groups, epoch)
         for slab, count in job.slabs.epoch(epoch):
             infos = []
             for i, group in enumerate(groups):

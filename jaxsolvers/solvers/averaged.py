@@ -12,6 +12,7 @@ from jax import lax
 from jaxsolvers.members import Array, Number, choice, member, number, part
 from jaxsolvers.protocol import Batch, Entry, Info, Problem, Solver, State
 from jaxsolvers.solvers.running import Running
+from jaxsolvers.solvers.survey import within
 
 __all__ = ["Averaged"]
 
@@ -195,6 +196,9 @@ class Averaged(Solver):
 
     def rounds(self, weight: Array) -> Array:
         return self.solver.rounds(weight)
+
+    def surveys(self) -> tuple[Any, ...]:
+        return within(self.solver.surveys())
 
     def without_kernel(self) -> Solver:
         return dataclasses.replace(self, solver=self.solver.without_kernel())
