@@ -74,7 +74,7 @@ class Loss(Member):
     classification: ClassVar[bool] = True  # targets are -1 or +1
     couples_rows: ClassVar[bool] = False
     curvature: Any = None  # sup d2l/dz2 where there is one
-    joint: ClassVar[bool] = False  # of the scores of all classes at once, see JointLoss
+    joint: ClassVar[bool] = False  # of the scores of all classes at once, see losses.joint
 
     def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
         """Return (l, dl/dz), elementwise, shapes equal."""
@@ -111,50 +111,6 @@ class Loss(Member):
         if not self.classification:
             return jnp.zeros_like(score)
         return (score * target <= 0).astype(score.dtype)
-
-
-class JointLoss(Loss):
-    """A loss l(z, y) of the scores z of all classes, whose weights are learnt together.
-
-    The target y is the class's position. A subclass writes :meth:`pointwise`.
-    """
-
-    joint = True
-
-    def value_and_slope(self, score: Array, target: Array) -> tuple[Array, Array]:
-        """Return the loss and its (sub-)gradient in the scores.
-
-        Args:
-          score: (..., C) float, one per class.
-          target: (...) int, the position of the right class.
-
-        Returns:
-          l(z, y) (...) and dl/dz (..., C), of the scores' dtype.
-
-        Raises:
-          ValueError: shapes that do not fit, targets that are not integers in 0 ... C - 1.
-        """
-        score, target = jnp.asarray(score), jnp.asarray(target)
-        if score.ndim == 0 or score.shape[:-1] != target.shape:
-            raise ValueError(
-                "score must have the shape of y and one more axis for the classes, got "
-                f"{score.shape} and {target.shape}"
-            )
-        if not jnp.issubdtype(target.dtype, jnp.integer):
-            raise ValueError(f"y must be positions of classes, integers, got {target.dtype}")
-        if not isinstance(target, jax.core.Tracer):
-            concrete = np.asarray(target)
-            if ((concrete < 0) | (concrete >= score.shape[-1])).any():
-                raise ValueError(f"y must be in 0 ... {score.shape[-1] - 1}, got {concrete!r}")
-        return self.pointwise(score, target)
-
-    def mistakes(self, score: Array, target: Array) -> Array:
-        """1 where no strictly best score is that of the right class, else 0; (...)."""
-        right = jnp.take_along_axis(score, target[..., None], axis=-1)
-        others = (
-            lax.broadcasted_iota(target.dtype, score.shape, score.ndim - 1) != target[..., None]
-        )
-        return jnp.any(others & (score >= right), axis=-1).astype(score.dtype)
 
 
 class Regularizer(Member):

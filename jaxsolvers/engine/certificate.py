@@ -6,7 +6,8 @@ import numpy as np
 
 from jaxsolvers.engine.job import Job
 from jaxsolvers.engine.measure import dual_objective
-from jaxsolvers.engine.tile import Group, tile_bound
+from jaxsolvers.engine.tile import Group
+from jaxsolvers.engine.tile_questions import tile_bound
 from jaxsolvers.metrics.primal_dual import with_duals
 
 

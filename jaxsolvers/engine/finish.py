@@ -11,7 +11,8 @@ import numpy as np
 
 from jaxsolvers.engine.job import Job
 from jaxsolvers.engine.slabs import Slabs
-from jaxsolvers.engine.tile import Group, Scored, tile_finish, tile_scores
+from jaxsolvers.engine.tile import Group
+from jaxsolvers.engine.tile_questions import Scored, tile_finish, tile_scores
 
 SCORES = 1 << 26  # of some rankers with all rows, at most, that are kept at a time
 

@@ -16,7 +16,8 @@ import numpy as np
 from jaxsolvers.engine.job import Job
 from jaxsolvers.engine.sharding import everywhere, over_rankers
 from jaxsolvers.engine.state import TrainState
-from jaxsolvers.engine.tile import Group, Lanes, begin, tile_offsets, tile_weights
+from jaxsolvers.engine.tile import Group, Lanes, begin
+from jaxsolvers.engine.tile_questions import tile_offsets, tile_weights
 from jaxsolvers.members import Array, Leaf
 from jaxsolvers.protocol import beside
 

@@ -15,7 +15,8 @@ from jaxsolvers.engine.slabs import Data
 from jaxsolvers.engine.stopping import Rule, check_rule
 from jaxsolvers.engine.stream import Stream
 from jaxsolvers.engine.targets import Targets
-from jaxsolvers.engine.tile import Group, Plan, tile_theory
+from jaxsolvers.engine.tile import Group, Plan
+from jaxsolvers.engine.tile_questions import tile_theory
 from jaxsolvers.members import Array
 from jaxsolvers.metrics.primal_dual import with_duals
 from jaxsolvers.protocol import Problem, Solver

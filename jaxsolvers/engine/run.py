@@ -316,7 +316,7 @@ def _train_chunk(
             break
         totals, groups = Totals(stop - start, lineup.places()), lineup.groups
         epochs.append(totals)
-        groups = survey(job, groups, epoch)
+        groups[:] = survey(job, groups, epoch)
         for slab, count in job.slabs.epoch(epoch):
             infos = []
             for i, group in enumerate(groups):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import jax
 
 from jaxsolvers.engine.job import Job
-from jaxsolvers.engine.tile import Group, advance, through_survey
+from jaxsolvers.engine.tile import Group, advance
+from jaxsolvers.engine.tile_questions import through_survey
 from jaxsolvers.protocol import Info
 
 

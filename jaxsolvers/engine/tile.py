@@ -22,9 +22,9 @@ from jaxsolvers.engine.restricted import Tile, enter, form_of, leave, rounds
 from jaxsolvers.engine.sharding import AXIS
 from jaxsolvers.engine.slabs import Slab
 from jaxsolvers.engine.targets import LabelSets
-from jaxsolvers.features import Rows, restrict
+from jaxsolvers.features import Rows
 from jaxsolvers.members import Array
-from jaxsolvers.protocol import Batch, Info, Problem, Solver, State, beside, keep_where
+from jaxsolvers.protocol import Batch, Info, Problem, Solver, State, beside
 
 LARGEST_TILE = 512
 
@@ -92,7 +92,7 @@ def begin(
         return Lanes(state, jnp.ones(live.shape, bool))
 
     split = PartitionSpec(AXIS)
-    return _per_device(plan, tile, (_specs(solver), split, split, split), split)(
+    return per_device(plan, tile, (specs_of(solver), split, split, split), split)(
         solver, live, loss_at_zero, seeds
     )
 
@@ -108,7 +108,7 @@ def advance(
     """
     tile = partial(_sparse_tile if isinstance(slab.x, Rows) else _dense_tile, plan)
     split, whole = PartitionSpec(AXIS), PartitionSpec()
-    return _per_device(plan, tile, (_specs(solver), split, split, whole), split)(
+    return per_device(plan, tile, (specs_of(solver), split, split, whole), split)(
         solver, lanes, assignment, slab
     )
 
@@ -118,8 +118,8 @@ def _dense_tile(
 ) -> tuple[Lanes, Info]:
     def body(i: Array, carry: tuple[Lanes, Info]) -> tuple[Lanes, Info]:
         lanes, sums = carry
-        x, gram = _at((slab.x, slab.gram), i)
-        block, target, axis = _block(plan, solver, slab, i, x, gram, assignment)
+        x, gram = entry((slab.x, slab.gram), i)
+        block, target, axis = block_of(plan, solver, slab, i, x, gram, assignment)
         axes = (solver.ranker_axes(), 0, 0, None, (axis, 0))
         mapped = jax.vmap(partial(_one, plan, slab.draw), in_axes=axes)
         state, alive, info = mapped(solver, *lanes, block, (target, assignment))
@@ -139,7 +139,7 @@ def _sparse_tile(
         tile, sums = carry
         columns, x = slab.x.block(i, level)
         gram = x.gram() if plan.gram else None
-        block, target, axis = _block(plan, solver, slab, i, x, gram, assignment)
+        block, target, axis = block_of(plan, solver, slab, i, x, gram, assignment)
         tile, info = rounds(
             partial(_one, plan, slab.draw), solver, tile, form, columns, block,
             (target, assignment), (axis, 0), slab.step, plan.batch_size,
@@ -194,7 +194,7 @@ def own_weights(solver: Solver, assignment: Assignment, target: Array, weight: A
     return jnp.where(own > 0, jnp.maximum(own * factor, least), 0)
 
 
-def _block(
+def block_of(
     plan: Plan,
     solver: Solver,
     slab: Slab,
@@ -207,7 +207,7 @@ def _block(
 
     Targets are (T, B), or (B,) if all share them; (B, K) for classes trained together.
     """
-    weight, index = _at((slab.weight, slab.index), i)
+    weight, index = entry((slab.weight, slab.index), i)
     codes = assignment.code
     if plan.together is not None:
         codes = jnp.arange(plan.together, dtype=codes.dtype)
@@ -216,7 +216,7 @@ def _block(
         target = slab.target.block(i, codes, weight.dtype, one_by_one)
         axis = 0
     else:
-        target, axis = _at(slab.target, i), None
+        target, axis = entry(slab.target, i), None
         if target.dtype == jnp.int32 and not solver.loss.joint:
             target = jnp.where(target[None] == codes[:, None], 1, -1)
             target, axis = target.astype(weight.dtype), 0
@@ -225,7 +225,8 @@ def _block(
     return Batch(x, target, weight, index, gram), target, axis
 
 
-def _at(tree: Any, i: Array) -> Any:
+def entry(tree: Any, i: Array) -> Any:
+    """Entry i of the leading axis of every leaf."""
     return jax.tree.map(lambda a: lax.dynamic_index_in_dim(a, i, keepdims=False), tree)
 
 
@@ -234,174 +235,14 @@ def _nothing(assignment: Assignment, alive: Array) -> Info:
     return Info(zero, zero, zero, zero, alive)
 
 
-@partial(jax.jit, static_argnames=("plan", "opens"), donate_argnames="lanes")
-def through_survey(look: Any, lanes: Lanes, *, plan: Plan, opens: bool) -> Lanes:
-    """The lanes as a survey takes them over, or as it hands them back."""
-
-    def one(look: Any, state: State) -> State:
-        return look.open(state) if opens else look.close(state)
-
-    def tile(look: Any, lanes: Lanes) -> Lanes:
-        state = jax.vmap(one, in_axes=(look.ranker_axes(), 0))(look, lanes.state)
-        return lanes._replace(state=state)
-
-    split = PartitionSpec(AXIS)
-    return _per_device(plan, tile, (_specs(look), split), split)(look, lanes)
-
-
-@partial(jax.jit, static_argnames="plan")
-def tile_weights(solver: Solver, state: State, *, plan: Plan) -> Array:
-    """The weights of a tile's rankers, (T, d)."""
-    split = PartitionSpec(AXIS)
-    return _per_device(plan, _weights_of, (_specs(solver), split), split)(solver, state)
-
-
-def _weights_of(solver: Solver, state: State) -> Array:
-    def one(solver: Solver, state: State) -> Array:
-        return solver.weights(state)
-
-    return jax.vmap(one, in_axes=(solver.ranker_axes(), 0))(solver, state)
-
-
-@partial(jax.jit, static_argnames="plan")
-def tile_offsets(solver: Solver, state: State, *, plan: Plan) -> Array | None:
-    """The biases of a tile's rankers, (T,) or of classes together (T, K); None without."""
-
-    def tile(solver: Solver, state: State) -> Array | None:
-        def one(solver: Solver, state: State) -> Array | None:
-            return solver.offset(state)
-
-        return jax.vmap(one, in_axes=(solver.ranker_axes(), 0))(solver, state)
-
-    split = PartitionSpec(AXIS)
-    return _per_device(plan, tile, (_specs(solver), split), split)(solver, state)
-
-
-@partial(jax.jit, static_argnames="plan")
-def tile_theory(solver: Solver, lanes: Lanes, *, plan: Plan) -> dict[str, Array]:
-    """What the rankers' states tell (``Solver.theory``), fields (T,); NaN for lost rankers."""
-
-    def tile(solver: Solver, lanes: Lanes) -> dict[str, Array]:
-        def one(solver: Solver, state: State, alive: Array) -> dict[str, Array]:
-            told = solver.theory(state)
-            return {name: jnp.where(alive, value, jnp.nan) for name, value in told.items()}
-
-        return jax.vmap(one, in_axes=(solver.ranker_axes(), 0, 0))(solver, *lanes)
-
-    split = PartitionSpec(AXIS)
-    return _per_device(plan, tile, (_specs(solver), split), split)(solver, lanes)
-
-
-class Scored(NamedTuple):
-    """Rows as some rankers of a tile meet them, (rankers, rows) each."""
-
-    score: Array  # <w, x>, without a bias
-    target: Array
-    weight: Array  # a row that is drawn with a probability weighs that share
-
-
-@partial(jax.jit, static_argnames=("plan", "count"))
-def tile_scores(
-    solver: Solver,
-    lanes: Lanes,
-    assignment: Assignment,
-    slab: Slab,
-    first: Array,
-    *,
-    plan: Plan,
-    count: int,
-) -> Scored:
-    """The rows of a slab for the ``count`` rankers of each device's tile from ``first`` on."""
-
-    def tile(
-        solver: Solver, lanes: Lanes, assignment: Assignment, slab: Slab, first: Array
-    ) -> Scored:
-        solver, state, own = _cut((solver, lanes.state, assignment), first, count)
-        weights = _weights_of(solver, state)
-
-        def block(i: Array) -> Scored:
-            if isinstance(slab.x, Rows):
-                columns, x = slab.x.block(i, len(slab.x.levels) - 1)
-                active = restrict(weights, columns, axis=1)
-            else:
-                x, active = _at(slab.x, i), weights
-            rows, target, axis = _block(plan, solver, slab, i, x, None, own)
-
-            def one(solver: Solver, w: Array, target: Array, own: Assignment) -> Scored:
-                weight = own_weights(solver, own, target, rows.weight)
-                if own.share is not None:
-                    weight = jnp.where(target > 0, weight, own.share * weight)
-                return Scored(x.scores(w), target, weight)
-
-            return jax.vmap(one, in_axes=(solver.ranker_axes(), 0, axis, 0))(
-                solver, active, target, own
-            )
-
-        found = lax.map(block, jnp.arange(slab.weight.shape[0], dtype=jnp.int32))
-        return jax.tree.map(lambda a: jnp.moveaxis(a, 0, 1).reshape(count, -1), found)
-
-    split, whole = PartitionSpec(AXIS), PartitionSpec()
-    specs = (_specs(solver), split, split, whole, whole)
-    return _per_device(plan, tile, specs, split)(solver, lanes, assignment, slab, first)
-
-
-@partial(jax.jit, static_argnames=("plan", "count"), donate_argnames="lanes")
-def tile_finish(
-    solver: Solver, lanes: Lanes, scored: Scored, first: Array, *, plan: Plan, count: int
-) -> Lanes:
-    """The lanes after ``Solver.finish`` of those rankers. ``lanes`` is donated."""
-
-    def tile(solver: Solver, lanes: Lanes, scored: Scored, first: Array) -> Lanes:
-        def one(solver: Solver, state: State, alive: Array, scored: Scored) -> State:
-            return keep_where(alive, solver.finish(state, *scored), state)
-
-        own, state, alive = _cut((solver, lanes.state, lanes.alive), first, count)
-        mapped = jax.vmap(one, in_axes=(own.ranker_axes(), 0, 0, 0))
-        after = mapped(own, state, alive, scored)
-        whole = jax.tree.map(
-            lambda old, new: lax.dynamic_update_slice_in_dim(old, new, first, 0), lanes.state, after
-        )
-        return Lanes(whole, lanes.alive)
-
-    split, whole = PartitionSpec(AXIS), PartitionSpec()
-    specs = (_specs(solver), split, split, whole)
-    return _per_device(plan, tile, specs, split)(solver, lanes, scored, first)
-
-
-def _cut(tree: tuple[Any, ...], first: Array, count: int) -> tuple[Any, ...]:
-    """A solver and what else has rankers on its leading axes, for ``count`` of them."""
-
-    def own(leaf: Array) -> Array:
-        return lax.dynamic_slice_in_dim(leaf, first, count)
-
-    solver, *rest = tree
-    numbers = solver.map_numbers(lambda leaf: leaf.value if leaf.shared else own(leaf.value))
-    return numbers, *jax.tree.map(own, rest)
-
-
-@partial(jax.jit, static_argnames="plan")
-def tile_bound(solver: Solver, lanes: Lanes, violations: Array, *, plan: Plan) -> Array | None:
-    """What ``Solver.bound`` makes of the violations (T,) of a run, (T,); None without a bound."""
-
-    def tile(solver: Solver, state: State, violations: Array) -> Array | None:
-        def one(solver: Solver, state: State, violations: Array) -> Array | None:
-            return solver.bound(state, violations, plan.batch_size)
-
-        axes = (solver.ranker_axes(), 0, 0)
-        return jax.vmap(one, in_axes=axes)(solver, state, violations)
-
-    split = PartitionSpec(AXIS)
-    return _per_device(plan, tile, (_specs(solver), split, split), split)(
-        solver, lanes.state, violations
-    )
-
-
-def _specs(solver: Solver) -> Solver:
+def specs_of(solver: Solver) -> Solver:
+    """How a solver's numbers lie on the devices: those of each ranker beside its lane."""
     split, whole = PartitionSpec(AXIS), PartitionSpec()
     return solver.map_numbers(lambda leaf: whole if leaf.shared else split)
 
 
-def _per_device(plan: Plan, function: Any, in_specs: Any, out_specs: Any) -> Any:
+def per_device(plan: Plan, function: Any, in_specs: Any, out_specs: Any) -> Any:
+    """The function run by each device on its own tile."""
     return jax.shard_map(
         function, mesh=plan.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
     )

@@ -19,7 +19,7 @@ from tolerances import assert_bitwise, assert_close
 
 import jaxsolvers as js
 from jaxsolvers.engine import run as engine_run
-from jaxsolvers.engine import tile
+from jaxsolvers.engine import tile, tile_questions
 from jaxsolvers.protocol import Solver
 
 every_solver = members.every_solver()
@@ -161,7 +161,7 @@ def test_a_row_of_weight_zero_is_a_row_left_out(solver: Solver) -> None:
 
 # ---- traces --------------------------------------------------------------------------------------
 def programs() -> tuple[int, ...]:
-    return tuple(f._cache_size() for f in (tile.advance, tile.begin, tile.tile_weights))
+    return tuple(f._cache_size() for f in (tile.advance, tile.begin, tile_questions.tile_weights))
 
 
 @every_solver
