@@ -22,11 +22,11 @@ from jaxsolvers.solvers.sdca import SDCA
 from jaxsolvers.solvers.sgd import SGD
 
 if TYPE_CHECKING:
-    from jaxsolvers import data, theory, transforms
+    from jaxsolvers import data, structured, theory, transforms
 
 __version__ = "0.1.0"
 
-_LAZY = ("data", "theory", "transforms")  # loaded when first used
+_LAZY = ("data", "structured", "theory", "transforms")  # loaded when first used
 
 __all__ = [
     "FOBOS",
@@ -56,6 +56,7 @@ __all__ = [
     "losses",
     "metrics",
     "regularizers",
+    "structured",
     "theory",
     "transforms",
 ]

@@ -96,11 +96,21 @@ class Job(NamedTuple):
     record: tuple[str, ...]
 
 
-def prepare(
-    solver: Solver, examples: Examples, targets: Targets, options: Options
-) -> tuple[Job, int]:
-    """Check and complete all arguments; returns the job and the number of rankers per chunk."""
-    n, n_rankers = examples.n, targets.n_rankers
+class Schedule(NamedTuple):
+    """When rows are visited."""
+
+    batch_size: int
+    order: str
+    words: np.ndarray  # of the key
+    epochs: range
+
+
+def schedule_of(options: Options, solver: Solver, n: int) -> Schedule:
+    """The schedule that the arguments, or a continued run, ask for.
+
+    Raises:
+      ValueError: epochs, batch_size, order or key; the message names it.
+    """
     before = options.state
     epochs = checks.check_integer(options.epochs, "epochs")
     batch_size = checks.check_integer(options.resumed("batch_size", 1), "batch_size")
@@ -109,7 +119,6 @@ def prepare(
     if solver.single_row and batch_size > 1:
         raise ValueError(f"batch_size must be 1 for {type(solver).__name__}, got {batch_size}")
     order = checks.check_option(options.resumed("order", "permutation"), "order", ORDERS)
-    intercept = checks.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
     if before is None:
         words = key_words(0 if options.key is None else options.key)
         first = 0
@@ -121,6 +130,17 @@ def prepare(
         raise ValueError(
             f"epochs must keep the counter of rounds below 2^31, got {first + epochs} x {n} rows"
         )
+    return Schedule(batch_size, order, words, range(first, first + epochs))
+
+
+def prepare(
+    solver: Solver, examples: Examples, targets: Targets, options: Options
+) -> tuple[Job, int]:
+    """Check and complete all arguments; returns the job and the number of rankers per chunk."""
+    n, n_rankers = examples.n, targets.n_rankers
+    before = options.state
+    batch_size, order, words, epochs = schedule_of(options, solver, n)
+    intercept = checks.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
     weight = inputs.check_sample_weight(options.sample_weight, n)
     mesh = mesh_of(options.mesh, examples.values)
     tile = tile_size(n_rankers)
@@ -180,7 +200,7 @@ def prepare(
         Plan(mesh, batch_size, blocks.gram and blocks.restricted, targets.together),
         settings,
         words,
-        range(first, first + epochs),
+        epochs,
         shape,
         tile,
         tile * n_devices(mesh),

@@ -217,7 +217,7 @@ def train(
         positives = targets.positives(live).astype(int)
         merged["positives"] = np.tile(positives, (len(merged["seconds"]), 1))
         _report_empty(positives, targets)
-    _report_lost(solver, state.alive, targets.classes)
+    report_lost(solver, state.alive, targets.classes)
     return coef, intercept, state, merged
 
 
@@ -303,7 +303,7 @@ def _report_empty(positives: np.ndarray, targets: Targets) -> None:
         )
 
 
-def _report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -> None:
+def report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -> None:
     """Say once which rankers left the floats, and what to change."""
     own = [leaf.name for leaf in solver.numbers() if leaf.name.rsplit(".")[-1] in _RATES]
     advice = f"change {' or '.join(own) or 'the step size'}, or scale X"

@@ -1,0 +1,368 @@
+"""Structured problems: answers made of parts, learnt by any solver of one weight vector.
+
+A problem is a feature map and a loss-augmented decoder (``StructuredProblem``); ``LinearChain``
+labels sequences. At the weights w a round's examples have losses l_i and sub-gradients g_i: to a
+solver they are rows g_i with scores <w, g_i>, on which the loss is linear with slope 1. So Pegasos
+does ``w <- (1 - 1/t) w - (eta_t/k) sum_i s_i g_i`` with its projection, and AdaGrad, RDA and FOBOS
+absorb the g_i (of a batch their mean, or each as a round of its own).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsolvers.decoding import Given, LinearChain, StructuredProblem
+from jaxsolvers.decoding.problem import is_floating, on_device
+from jaxsolvers.engine.inputs import check_sample_weight, working_dtype
+from jaxsolvers.engine.job import Options, Schedule, schedule_of
+from jaxsolvers.engine.order import epoch_order
+from jaxsolvers.engine.progress import Progress
+from jaxsolvers.engine.run import Fit, report_lost
+from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
+from jaxsolvers.features import Dense, product
+from jaxsolvers.losses import Hinge
+from jaxsolvers.members import Array, member
+from jaxsolvers.models.structured import StructuredModel
+from jaxsolvers.protocol import Batch, Info, Loss, Problem, Regularizer, Solver, State
+from jaxsolvers.solvers.averaged import Averaged
+
+__all__ = ["LinearChain", "StructuredModel", "StructuredProblem", "fit_structured", "objective"]
+
+_TOGETHER = 64  # examples whose losses are computed together
+
+
+@member
+class Linearized(Loss):
+    """A convex loss seen from the weights of a round: ``l(z, c) = c + z``, z = <w, g>, slope 1."""
+
+    classification = False
+
+    def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
+        return target + score, jnp.ones_like(score)
+
+
+def fit_structured(
+    solver: Solver,
+    problem: StructuredProblem,
+    examples: Any,
+    *,
+    epochs: int = 1,
+    batch_size: int | None = None,
+    order: str | None = None,
+    key: Any = None,
+    sample_weight: Any = None,
+    state: TrainState | None = None,
+    progress: bool = False,
+) -> Fit:
+    """Train the weights of a structured problem.
+
+    Minimises ``phi(w) + (1/n) sum_i max_s Delta(s, y_i) + <w, phi(x_i, s)> - <w, phi(x_i, y_i)>``
+    (Tsochantaridis, Joachims, Hofmann, Altun, JMLR 2005), phi(w) the solver's regularization. Each
+    round decodes its examples with their costs and steps along the mean of their sub-gradients
+    (Pegasos for structures: Shalev-Shwartz et al., Math. Programming 2011, sec. 5).
+
+    Args:
+      solver: a solver of one weight vector whose loss is left at its default, as the problem
+        brings its own: Pegasos, SGD, NORMA, any AdaGrad, RDA, FOBOS, or ``Averaged`` around one.
+        Regularizers act on all D weights alike.
+      problem: e.g. ``js.structured.LinearChain()``.
+      examples: what the problem learns from; of a chain ``(X, y)`` or ``(X, y, lengths)``. All of
+        them are held on the device, padded.
+      epochs: passes over the examples, >= 1; 1 by default.
+      batch_size: examples per round, 1 ... n; 1 by default.
+      order: "permutation" (default), "uniform" or "cyclic", as in ``js.fit``.
+      key: seed of the orders, an int or a JAX key; 0 by default.
+      sample_weight: (n,) >= 0, of the examples; only ratios count. Weight 0 leaves one out.
+      state: ``Fit.state`` of an earlier call: ``epochs`` more with its settings.
+      progress: whether to show a progress bar (tqdm).
+
+    Returns:
+      A Fit; its model is a StructuredModel. The history has, per epoch, ``progressive_loss`` (mean
+      loss of each example before its round, weighted), ``violations`` (examples with a
+      sub-gradient other than 0) and ``seconds``.
+
+    Raises:
+      ValueError: bad input, found before training; the message names the argument.
+      FloatingPointError: the weights diverged.
+
+    Example:
+      >>> import jaxsolvers as js
+      >>> tagged = js.data.hidden_tags(40, 4, n_labels=3)
+      >>> chain = js.structured.LinearChain()
+      >>> given = (tagged.sequences, tagged.labels)
+      >>> fit = js.structured.fit_structured(js.AdaGradRDA(0.5), chain, given, epochs=3)
+      >>> sorted(fit.model.parts), len(fit.model.predict(tagged.sequences))
+      (['emission', 'end', 'start', 'transition'], 40)
+    """
+    ready = _with_oracle(solver)
+    options = Options(
+        epochs=epochs,
+        batch_size=batch_size,
+        order=order,
+        key=key,
+        sample_weight=sample_weight,
+        state=state,
+        progress=progress,
+    )
+    given = _read(problem, examples, options.known_classes())
+    schedule = schedule_of(options, solver, given.n)
+    weight = check_sample_weight(sample_weight, given.n)
+    dtype = _dtype(given)
+    numbers, problem = ready.cast(dtype), problem.cast(dtype)
+    numbers.validate()  # again: 1e-60 is 0 in float32
+    size = problem.n_weights(given.examples)
+    numbers.check_shapes(None, size)
+    settings = _settings(numbers, problem, schedule, given, size, dtype)
+    if state is not None:
+        check_continues(state.settings, settings, False)
+    rows = on_device(given.examples, dtype)
+    weights = jnp.asarray(weight, dtype)
+    if state is None:
+        live = jnp.asarray((weight > 0).sum(), dtype)
+        at_zero = None
+        if any(getattr(part, "project", False) for part in (ready, *_parts(ready))):
+            losses = np.asarray(_losses(problem, jnp.zeros(size, dtype), rows), np.float64)
+            at_zero = jnp.asarray(losses @ weight / (weight > 0).sum(), dtype)
+        inner = numbers.init(Problem((size,), given.n, live, at_zero), dtype)
+        alive = jnp.ones((), bool)
+    else:
+        inner, alive = jax.tree.map(jnp.asarray, (state.solver_state, state.alive))
+    history = []
+    with Progress(progress, given.n * len(schedule.epochs)) as bar:
+        for epoch in schedule.epochs:
+            began = time.perf_counter()
+            index = _batches(schedule, given.n, epoch)
+            inner, alive, infos = _rounds(problem, numbers, inner, alive, rows, weights, index)
+            if not bool(alive):
+                report_lost(solver, np.asarray(alive)[None], None)
+            history.append(_summary(infos, time.perf_counter() - began))
+            bar.advance(given.n)
+    model = StructuredModel(problem, _weights(numbers, inner), given.classes)
+    after = TrainState(
+        inner, None, alive, np.int64(schedule.epochs.stop), np.int64(0), schedule.words, settings
+    )
+    return Fit(
+        model, after, {name: np.array([row[name] for row in history]) for name in history[0]}
+    )
+
+
+def objective(
+    solver: Solver, model: StructuredModel, examples: Any, *, sample_weight: Any = None
+) -> float:
+    """The objective that ``fit_structured`` minimises, at a model's weights.
+
+    ``phi(w) + sum_i s_i l_i(w) / sum_i s_i``: the loss of each example is a maximum of its own,
+    never below 0, and the mean comes after it.
+
+    Args:
+      solver: whose regularization phi counts.
+      model: of ``fit_structured``.
+      examples: as in ``fit_structured``.
+      sample_weight: (n,) >= 0; None for equal weights.
+
+    Returns:
+      The objective, computed in the dtype of the examples.
+
+    Raises:
+      ValueError: bad input; the message names the argument.
+
+    Example:
+      >>> import jaxsolvers as js
+      >>> tagged = js.data.hidden_tags(40, 4, n_labels=3)
+      >>> given, solver = (tagged.sequences, tagged.labels), js.AdaGradRDA(0.5)
+      >>> fit = js.structured.fit_structured(solver, js.structured.LinearChain(), given, epochs=3)
+      >>> js.structured.objective(solver, fit.model, given) < 6  # wrong positions and margins
+      True
+    """
+    ready = _with_oracle(solver)
+    given = _read(model.problem, examples, model.classes)
+    weight = check_sample_weight(sample_weight, given.n)
+    dtype = _dtype(given)
+    problem, weights = model.problem.cast(dtype), jnp.asarray(model.weights, dtype)
+    if problem.n_weights(given.examples) != len(weights):
+        raise ValueError(
+            f"examples have {problem.n_weights(given.examples)} weights, the model {len(weights)}"
+        )
+    losses = np.asarray(_losses(problem, weights, on_device(given.examples, dtype)), np.float64)
+    return float(ready.cast(dtype).penalty(weights)) + float(losses @ weight / weight.sum())
+
+
+# ---- one program -----------------------------------------------------------------------------
+@jax.jit
+def _rounds(
+    problem: Any,
+    solver: Solver,
+    state: State,
+    alive: Array,
+    examples: Any,
+    weight: Array,
+    index: Array,
+) -> tuple[State, Array, Info]:
+    """The rounds of an epoch, (rounds, k) examples of which those beyond n are none."""
+
+    def one_round(carry: tuple[State, Array], index: Array) -> tuple[tuple[State, Array], Info]:
+        state, alive = carry
+        own = jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), examples)
+        weights = jnp.where(alive, weight.at[index].get(mode="fill", fill_value=0), 0)
+        w = _iterate(solver, state)
+
+        def one(example: Any) -> tuple[Array, Array]:
+            return problem.oracle(w, example)
+
+        value, slope = jax.vmap(one)(own)
+        # A loss that left the floats must be seen by the solver, which looks at the scores.
+        slope = jnp.where(jnp.isfinite(value)[:, None], slope, jnp.nan)
+        offset = value - product(slope, w)
+        state, info = solver.update(state, Batch(Dense(slope), offset, weights, index))
+        live = weights > 0
+        seen = Info(
+            weight=jnp.sum(weights),
+            loss=jnp.sum(jnp.where(live, weights * value, 0)),
+            mistakes=info.mistakes,
+            violations=jnp.sum((live & jnp.any(slope != 0, axis=1)).astype(value.dtype)),
+            finite=info.finite,
+        )
+        return (state, alive & info.finite), seen
+
+    (state, alive), infos = lax.scan(one_round, (state, alive), index)
+    return state, alive, infos
+
+
+@jax.jit
+def _losses(problem: Any, weights: Array, examples: Any) -> Array:
+    def one(example: Any) -> Array:
+        return problem.oracle(weights, example)[0]
+
+    return lax.map(one, examples, batch_size=_TOGETHER)
+
+
+@jax.jit
+def _weights(solver: Solver, state: State) -> Array:
+    return solver.weights(state)
+
+
+def _iterate(solver: Solver, state: State) -> Array:
+    """The weights at which a round is made: of an average those of the solver inside."""
+    if isinstance(solver, Averaged):
+        return _iterate(solver.solver, state.inner)
+    return solver.weights(state)
+
+
+# ---- around it -------------------------------------------------------------------------------
+def _with_oracle(solver: Any) -> Solver:
+    """The solver with the loss that stands for a problem's; a ValueError if it cannot have it."""
+    if not isinstance(solver, Solver):
+        raise ValueError(f"solver must be a jaxsolvers solver such as js.Pegasos, got {solver!r}")
+    solver.validate()
+    name = type(solver).__name__
+    if solver.kernel is not None:
+        raise ValueError(f"solver must have no kernel for a structured problem, got {name}")
+    if type(solver.loss) is not Hinge:
+        raise ValueError(
+            "loss must be left at its default, a structured problem brings its own; got "
+            f"{type(solver.loss).__name__}"
+        )
+    for prefix, part in solver.parts():
+        if isinstance(part, Regularizer):
+            part.check_start(prefix)
+            if part.couples:
+                raise ValueError(
+                    f"{prefix.rstrip('.')} {type(part).__name__} couples classes, and a structured "
+                    "problem has one vector of weights"
+                )
+    ready = _replaced(solver)
+    try:
+        ready.validate()
+    except ValueError:
+        raise ValueError(
+            f"solver must take any loss for a structured problem, such as js.Pegasos or "
+            f"js.AdaGradRDA; got {name}"
+        ) from None
+    return ready
+
+
+def _replaced(solver: Any) -> Any:
+    if isinstance(solver, Averaged):
+        return dataclasses.replace(solver, solver=_replaced(solver.solver))
+    return dataclasses.replace(solver, loss=Linearized())
+
+
+def _parts(solver: Solver) -> list[Any]:
+    return [part for _, part in solver.parts()]
+
+
+def _read(problem: Any, examples: Any, classes: np.ndarray | None) -> Given:
+    if not isinstance(problem, StructuredProblem):
+        raise ValueError(
+            f"problem must be one such as js.structured.LinearChain(), got {problem!r}"
+        )
+    problem.validate()
+    given = problem.read(examples, classes)
+    K = None if given.classes is None else len(given.classes)
+    problem.check_shapes(None, 1, K)
+    return given
+
+
+def _dtype(given: Given) -> np.dtype:
+    """The working dtype: that of the floats, JAX's default one without any."""
+    floats = [leaf.dtype for leaf in jax.tree.leaves(given.examples) if is_floating(leaf)]
+    return working_dtype(np.result_type(*floats) if floats else np.dtype(np.int32))
+
+
+def _settings(
+    solver: Solver,
+    problem: Any,
+    schedule: Schedule,
+    given: Given,
+    size: int,
+    dtype: np.dtype,
+) -> Settings:
+    classes = given.classes
+    own = tuple((f"problem.{name}", text) for name, text in describe(problem))
+    return Settings(
+        solver=describe(solver) + own,
+        batch_size=schedule.batch_size,
+        order=schedule.order,
+        intercept="none",
+        block_size=schedule.batch_size,
+        tile=1,
+        positive_weight=1.0,
+        negatives=None,
+        output="structure",
+        n_features=size,
+        n_rankers=1,
+        together=None,
+        dtype=dtype.name,
+        classes=None if classes is None else tuple(classes.tolist()),
+        label_dtype="" if classes is None else classes.dtype.str,
+    )
+
+
+def _batches(schedule: Schedule, n: int, epoch: int) -> Array:
+    """The examples of each round, (rounds, k) int32; n where the last round is short."""
+    found = epoch_order(schedule.order, n, schedule.words, epoch)
+    visited = np.arange(n) if found is None else found
+    k = schedule.batch_size
+    padded = np.full(-(-n // k) * k, n, np.int32)
+    padded[:n] = visited
+    return jnp.asarray(padded.reshape(-1, k))
+
+
+def _summary(infos: Info, seconds: float) -> dict[str, float]:
+    """An epoch's sums over its rounds, in float64 on the host (a float32 sum stops at 2^24)."""
+    weight, loss, violations = (
+        np.asarray(field, np.float64).sum()
+        for field in (infos.weight, infos.loss, infos.violations)
+    )
+    return {
+        "progressive_loss": loss / weight if weight > 0 else np.nan,
+        "violations": violations,
+        "seconds": seconds,
+    }
