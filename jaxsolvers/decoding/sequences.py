@@ -147,12 +147,12 @@ def read_labels(
     else:
         if not hasattr(y, "__len__") or len(y) != n:
             raise ValueError(f"y must have one sequence of labels per sequence of X ({n})")
-        found = [np.asarray(row).tolist() for row in y]
+        found = [row.tolist() if hasattr(row, "tolist") else row for row in y]
         for i, row in enumerate(found):
-            if not isinstance(row, list) or len(row) != length[i]:
+            if not isinstance(row, list | tuple) or len(row) != length[i]:
                 raise ValueError(
-                    f"y must have one label per position of X, got {np.shape(y[i])} for "
-                    f"{length[i]} positions in sequence {i}"
+                    f"y must have one label per position of X, {length[i]} in sequence {i}, got "
+                    f"{row!r:.100}"
                 )
         labels = list(itertools.chain.from_iterable(found))
         if len({isinstance(label, str) for label in labels}) > 1:  # NumPy would make all strings

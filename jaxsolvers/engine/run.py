@@ -32,7 +32,8 @@ class Fit(NamedTuple):
     """What ``fit`` returns.
 
     Attributes:
-      model: the weights, ready to predict: a LinearModel, of a solver with a kernel a KernelModel.
+      model: the weights, ready to predict: a LinearModel, of a solver with a kernel a KernelModel,
+        of ``js.structured`` a StructuredModel.
       state: pass it as ``state=`` to train on.
       history: per epoch, (epochs,) or (epochs, K): ``progressive_loss`` (mean loss of each row
         before its round, weighted), ``mistakes`` and ``violations`` (counts of rows),
@@ -40,7 +41,7 @@ class Fit(NamedTuple):
         the ranker's label and a weight above 0; and what ``record`` asks for.
     """
 
-    model: Any  # LinearModel | KernelModel
+    model: Any
     state: TrainState
     history: dict[str, np.ndarray]
 

@@ -1,24 +1,15 @@
-"""Structured problems: answers made of parts, learnt by any solver of one weight vector.
-
-A problem is a feature map and a loss-augmented decoder (``StructuredProblem``); ``LinearChain``
-labels sequences. At the weights w a round's examples have losses l_i and sub-gradients g_i: to a
-solver they are rows g_i with scores <w, g_i>, on which the loss is linear with slope 1. So Pegasos
-does ``w <- (1 - 1/t) w - (eta_t/k) sum_i s_i g_i`` with its projection, and AdaGrad, RDA and FOBOS
-absorb the g_i (of a batch their mean, or each as a round of its own).
-"""
+"""Training of structured problems: the host loop, and the objective."""
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxsolvers.decoding import Given, LinearChain, StructuredProblem
+from jaxsolvers.decoding import Given, StructuredProblem
 from jaxsolvers.decoding.problem import is_floating, on_device
 from jaxsolvers.engine.inputs import check_sample_weight, working_dtype
 from jaxsolvers.engine.job import Options, Schedule, schedule_of
@@ -26,26 +17,10 @@ from jaxsolvers.engine.order import epoch_order
 from jaxsolvers.engine.progress import Progress
 from jaxsolvers.engine.run import Fit, report_lost
 from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
-from jaxsolvers.features import Dense, product
-from jaxsolvers.losses import Hinge
-from jaxsolvers.members import Array, member
+from jaxsolvers.members import Array
 from jaxsolvers.models.structured import StructuredModel
-from jaxsolvers.protocol import Batch, Info, Loss, Problem, Regularizer, Solver, State
-from jaxsolvers.solvers.averaged import Averaged
-
-__all__ = ["LinearChain", "StructuredModel", "StructuredProblem", "fit_structured", "objective"]
-
-_TOGETHER = 64  # examples whose losses are computed together
-
-
-@member
-class Linearized(Loss):
-    """A convex loss seen from the weights of a round: ``l(z, c) = c + z``, z = <w, g>, slope 1."""
-
-    classification = False
-
-    def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
-        return target + score, jnp.ones_like(score)
+from jaxsolvers.protocol import Info, Problem, Solver
+from jaxsolvers.structured.rounds import advance, losses_of, weights_of, with_oracle
 
 
 def fit_structured(
@@ -101,7 +76,7 @@ def fit_structured(
       >>> sorted(fit.model.parts), len(fit.model.predict(tagged.sequences))
       (['emission', 'end', 'start', 'transition'], 40)
     """
-    ready = _with_oracle(solver)
+    ready = with_oracle(solver)
     options = Options(
         epochs=epochs,
         batch_size=batch_size,
@@ -127,8 +102,11 @@ def fit_structured(
     if state is None:
         live = jnp.asarray((weight > 0).sum(), dtype)
         at_zero = None
-        if any(getattr(part, "project", False) for part in (ready, *_parts(ready))):
-            losses = np.asarray(_losses(problem, jnp.zeros(size, dtype), rows), np.float64)
+        if any(
+            getattr(part, "project", False)
+            for part in (ready, *(inner for _, inner in ready.parts()))
+        ):
+            losses = np.asarray(losses_of(problem, jnp.zeros(size, dtype), rows), np.float64)
             at_zero = jnp.asarray(losses @ weight / (weight > 0).sum(), dtype)
         inner = numbers.init(Problem((size,), given.n, live, at_zero), dtype)
         alive = jnp.ones((), bool)
@@ -139,12 +117,12 @@ def fit_structured(
         for epoch in schedule.epochs:
             began = time.perf_counter()
             index = _batches(schedule, given.n, epoch)
-            inner, alive, infos = _rounds(problem, numbers, inner, alive, rows, weights, index)
+            inner, alive, infos = advance(problem, numbers, inner, alive, rows, weights, index)
             if not bool(alive):
                 report_lost(solver, np.asarray(alive)[None], None)
             history.append(_summary(infos, time.perf_counter() - began))
             bar.advance(given.n)
-    model = StructuredModel(problem, _weights(numbers, inner), given.classes)
+    model = StructuredModel(problem, weights_of(numbers, inner), given.classes)
     after = TrainState(
         inner, None, alive, np.int64(schedule.epochs.stop), np.int64(0), schedule.words, settings
     )
@@ -181,7 +159,7 @@ def objective(
       >>> js.structured.objective(solver, fit.model, given) < 6  # wrong positions and margins
       True
     """
-    ready = _with_oracle(solver)
+    ready = with_oracle(solver)
     given = _read(model.problem, examples, model.classes)
     weight = check_sample_weight(sample_weight, given.n)
     dtype = _dtype(given)
@@ -190,112 +168,8 @@ def objective(
         raise ValueError(
             f"examples have {problem.n_weights(given.examples)} weights, the model {len(weights)}"
         )
-    losses = np.asarray(_losses(problem, weights, on_device(given.examples, dtype)), np.float64)
+    losses = np.asarray(losses_of(problem, weights, on_device(given.examples, dtype)), np.float64)
     return float(ready.cast(dtype).penalty(weights)) + float(losses @ weight / weight.sum())
-
-
-# ---- one program -----------------------------------------------------------------------------
-@jax.jit
-def _rounds(
-    problem: Any,
-    solver: Solver,
-    state: State,
-    alive: Array,
-    examples: Any,
-    weight: Array,
-    index: Array,
-) -> tuple[State, Array, Info]:
-    """The rounds of an epoch, (rounds, k) examples of which those beyond n are none."""
-
-    def one_round(carry: tuple[State, Array], index: Array) -> tuple[tuple[State, Array], Info]:
-        state, alive = carry
-        own = jax.tree.map(lambda leaf: leaf.at[index].get(mode="clip"), examples)
-        weights = jnp.where(alive, weight.at[index].get(mode="fill", fill_value=0), 0)
-        w = _iterate(solver, state)
-
-        def one(example: Any) -> tuple[Array, Array]:
-            return problem.oracle(w, example)
-
-        value, slope = jax.vmap(one)(own)
-        # A loss that left the floats must be seen by the solver, which looks at the scores.
-        slope = jnp.where(jnp.isfinite(value)[:, None], slope, jnp.nan)
-        offset = value - product(slope, w)
-        state, info = solver.update(state, Batch(Dense(slope), offset, weights, index))
-        live = weights > 0
-        seen = Info(
-            weight=jnp.sum(weights),
-            loss=jnp.sum(jnp.where(live, weights * value, 0)),
-            mistakes=info.mistakes,
-            violations=jnp.sum((live & jnp.any(slope != 0, axis=1)).astype(value.dtype)),
-            finite=info.finite,
-        )
-        return (state, alive & info.finite), seen
-
-    (state, alive), infos = lax.scan(one_round, (state, alive), index)
-    return state, alive, infos
-
-
-@jax.jit
-def _losses(problem: Any, weights: Array, examples: Any) -> Array:
-    def one(example: Any) -> Array:
-        return problem.oracle(weights, example)[0]
-
-    return lax.map(one, examples, batch_size=_TOGETHER)
-
-
-@jax.jit
-def _weights(solver: Solver, state: State) -> Array:
-    return solver.weights(state)
-
-
-def _iterate(solver: Solver, state: State) -> Array:
-    """The weights at which a round is made: of an average those of the solver inside."""
-    if isinstance(solver, Averaged):
-        return _iterate(solver.solver, state.inner)
-    return solver.weights(state)
-
-
-# ---- around it -------------------------------------------------------------------------------
-def _with_oracle(solver: Any) -> Solver:
-    """The solver with the loss that stands for a problem's; a ValueError if it cannot have it."""
-    if not isinstance(solver, Solver):
-        raise ValueError(f"solver must be a jaxsolvers solver such as js.Pegasos, got {solver!r}")
-    solver.validate()
-    name = type(solver).__name__
-    if solver.kernel is not None:
-        raise ValueError(f"solver must have no kernel for a structured problem, got {name}")
-    if type(solver.loss) is not Hinge:
-        raise ValueError(
-            "loss must be left at its default, a structured problem brings its own; got "
-            f"{type(solver.loss).__name__}"
-        )
-    for prefix, part in solver.parts():
-        if isinstance(part, Regularizer):
-            part.check_start(prefix)
-            if part.couples:
-                raise ValueError(
-                    f"{prefix.rstrip('.')} {type(part).__name__} couples classes, and a structured "
-                    "problem has one vector of weights"
-                )
-    ready = _replaced(solver)
-    try:
-        ready.validate()
-    except ValueError:
-        raise ValueError(
-            f"solver must take any loss for a structured problem, such as js.Pegasos or "
-            f"js.AdaGradRDA; got {name}"
-        ) from None
-    return ready
-
-
-def _replaced(solver: Any) -> Any:
-    if isinstance(solver, Averaged):
-        return dataclasses.replace(solver, solver=_replaced(solver.solver))
-    return dataclasses.replace(solver, loss=Linearized())
-
-
-def _parts(solver: Solver) -> list[Any]:
-    return [part for _, part in solver.parts()]
 
 
 def _read(problem: Any, examples: Any, classes: np.ndarray | None) -> Given:
