@@ -51,7 +51,8 @@ def fit_structured(
       examples: what the problem learns from; of a chain ``(X, y)`` or ``(X, y, lengths)``. All of
         them are held on the device, padded.
       epochs: passes over the examples, >= 1; 1 by default.
-      batch_size: examples per round, 1 ... n; 1 by default.
+      batch_size: examples per round, 1 ... n; 1 by default. Sub-gradients are dense, a round holds
+        (batch_size, D) of them: with a large vocabulary small batches are the faster ones.
       order: "permutation" (default), "uniform" or "cyclic", as in ``js.fit``.
       key: seed of the orders, an int or a JAX key; 0 by default.
       sample_weight: (n,) >= 0, of the examples; only ratios count. Weight 0 leaves one out.
@@ -102,10 +103,7 @@ def fit_structured(
     if state is None:
         live = jnp.asarray((weight > 0).sum(), dtype)
         at_zero = None
-        if any(
-            getattr(part, "project", False)
-            for part in (ready, *(inner for _, inner in ready.parts()))
-        ):
+        if any(getattr(part, "project", False) for _, part in [("", ready), *ready.parts()]):
             losses = np.asarray(losses_of(problem, jnp.zeros(size, dtype), rows), np.float64)
             at_zero = jnp.asarray(losses @ weight / (weight > 0).sum(), dtype)
         inner = numbers.init(Problem((size,), given.n, live, at_zero), dtype)
@@ -166,7 +164,8 @@ def objective(
     problem, weights = model.problem.cast(dtype), jnp.asarray(model.weights, dtype)
     if problem.n_weights(given.examples) != len(weights):
         raise ValueError(
-            f"examples have {problem.n_weights(given.examples)} weights, the model {len(weights)}"
+            f"examples must have the features of the model's training, {len(weights)} weights; got "
+            f"{problem.n_weights(given.examples)}"
         )
     losses = np.asarray(losses_of(problem, weights, on_device(given.examples, dtype)), np.float64)
     return float(ready.cast(dtype).penalty(weights)) + float(losses @ weight / weight.sum())
