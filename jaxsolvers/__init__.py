@@ -25,11 +25,11 @@ from jaxsolvers.solvers.sgd import SGD
 from jaxsolvers.solvers.svrg import SVRG
 
 if TYPE_CHECKING:
-    from jaxsolvers import data, theory, transforms
+    from jaxsolvers import data, structured, theory, transforms
 
 __version__ = "0.1.0"
 
-_LAZY = ("data", "theory", "transforms")  # loaded when first used
+_LAZY = ("data", "structured", "theory", "transforms")  # loaded when first used
 
 __all__ = [
     "AROW",
@@ -62,6 +62,7 @@ __all__ = [
     "losses",
     "metrics",
     "regularizers",
+    "structured",
     "theory",
     "transforms",
 ]

@@ -34,7 +34,7 @@ LAYERS = [
     {"members", "csr"},
     {"protocol"},
     {"features"},
-    {"losses", "regularizers", "kernels"},
+    {"losses", "regularizers", "kernels", "decoding"},
     {"solvers", "feature_maps"},
     {"transforms"},
     {"models", "metrics", "theory", "data", "conversion"},
@@ -129,6 +129,7 @@ def test_every_export_exists_and_has_a_docstring(name):
         js.feature_maps,
         js.metrics,
         js.data,
+        js.structured,
         js.theory,
         js.transforms,
     ],
@@ -145,6 +146,7 @@ def test_every_name_of_a_public_module_is_documented_with_an_example(module):
     [
         js.fit,
         js.fit_one_vs_rest,
+        js.structured.fit_structured,
         *(getattr(module, n) for module in (js.metrics, js.transforms) for n in module.__all__),
     ],
 )
@@ -179,7 +181,8 @@ def test_import_needs_no_extra_and_loads_nothing_lazy():
     code = (
         "import sys, jaxsolvers; "
         "late = {'sklearn', 'scipy', 'matplotlib', 'tqdm', 'optax'}; "
-        "late |= {'jaxsolvers.data', 'jaxsolvers.theory', 'jaxsolvers.transforms'}; "
+        "lazy = ('data', 'structured', 'theory', 'transforms'); "
+        "late |= {f'jaxsolvers.{name}' for name in lazy}; "
         "print(sorted(late & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -9,6 +9,7 @@ from jaxsolvers.data.sources import ArraySource, IteratorSource, Source, rechunk
 from jaxsolvers.data.svmlight import SvmlightData, read_svmlight, read_svmlight_files
 from jaxsolvers.data.svmlight_stream import SvmlightStream, iter_svmlight
 from jaxsolvers.data.svmlight_writer import write_svmlight
+from jaxsolvers.data.tags import TaggedSequences, hidden_tags
 from jaxsolvers.data.transforms import hash_features, normalize_rows
 
 __all__ = [
@@ -18,8 +19,10 @@ __all__ = [
     "Source",
     "SvmlightData",
     "SvmlightStream",
+    "TaggedSequences",
     "blobs",
     "hash_features",
+    "hidden_tags",
     "iter_svmlight",
     "multilabel_text",
     "normalize_rows",

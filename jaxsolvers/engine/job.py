@@ -103,19 +103,27 @@ class Job(NamedTuple):
     measures: Measures
 
 
-def prepare(
-    solver: Solver, examples: Examples, targets: Targets, options: Options
-) -> tuple[Job, int]:
-    """Check and complete all arguments; returns the job and the number of rankers per chunk."""
-    n, n_rankers = examples.n, targets.n_rankers
+class Schedule(NamedTuple):
+    """When rows are visited."""
+
+    batch_size: int
+    order: str
+    words: np.ndarray  # of the key
+    epochs: range
+
+
+def schedule_of(options: Options, n: int) -> Schedule:
+    """The schedule that the arguments, or a continued run, ask for.
+
+    Raises:
+      ValueError: epochs, batch_size, order or key; the message names it.
+    """
     before = options.state
     epochs = checks.check_integer(options.epochs, "epochs")
     batch_size = checks.check_integer(options.resumed("batch_size", 1), "batch_size")
     if batch_size > n and before is None and not options.stream:
         raise ValueError(f"batch_size must be at most the number of rows {n}, got {batch_size}")
     order = checks.check_option(options.resumed("order", "permutation"), "order", ORDERS)
-    intercept = checks.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
-    solver.check_rounds(batch_size, intercept, targets.negatives)
     if before is None:
         words = key_words(0 if options.key is None else options.key)
         first = 0
@@ -127,6 +135,18 @@ def prepare(
         raise ValueError(
             f"epochs must keep the counter of rounds below 2^31, got {first + epochs} x {n} rows"
         )
+    return Schedule(batch_size, order, words, range(first, first + epochs))
+
+
+def prepare(
+    solver: Solver, examples: Examples, targets: Targets, options: Options
+) -> tuple[Job, int]:
+    """Check and complete all arguments; returns the job and the number of rankers per chunk."""
+    n, n_rankers = examples.n, targets.n_rankers
+    before = options.state
+    batch_size, order, words, epochs = schedule_of(options, n)
+    intercept = checks.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
+    solver.check_rounds(batch_size, intercept, targets.negatives)
     weight = inputs.check_sample_weight(options.sample_weight, n, as_given=options.stream)
     mesh = mesh_of(options.mesh, examples.values)
     tile = tile_size(n_rankers)
@@ -188,7 +208,7 @@ def prepare(
         Plan(mesh, batch_size, blocks.gram and blocks.restricted, targets.together),
         settings,
         words,
-        range(first, first + epochs),
+        epochs,
         shape,
         tile,
         tile * n_devices(mesh),

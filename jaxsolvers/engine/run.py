@@ -42,7 +42,8 @@ class Fit(NamedTuple):
     """What ``fit`` returns.
 
     Attributes:
-      model: the weights, ready to predict: a LinearModel, of a solver with a kernel a KernelModel.
+      model: the weights, ready to predict: a LinearModel, of a solver with a kernel a KernelModel,
+        of ``js.structured`` a StructuredModel.
       state: pass it as ``state=`` to train on.
       history: per epoch, (epochs,) or (epochs, K): ``progressive_loss`` (mean loss of each row
         before its round, weighted), ``mistakes`` and ``violations`` (counts of rows),
@@ -60,7 +61,7 @@ class Fit(NamedTuple):
         have none, nor have kernels.
     """
 
-    model: Any  # LinearModel | KernelModel
+    model: Any
     state: TrainState
     history: dict[str, np.ndarray]
 
@@ -297,7 +298,7 @@ def train(
         history["positives"] = np.tile(positives, (epochs, 1))
         if not options.stream:
             _report_empty(positives, targets)
-    _report_lost(solver, state.alive, targets.classes)
+    report_lost(solver, state.alive, targets.classes)
     return coef, intercept, state, history
 
 
@@ -369,7 +370,7 @@ def _report_empty(positives: np.ndarray, targets: Targets) -> None:
         )
 
 
-def _report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -> None:
+def report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -> None:
     """Say once which rankers left the floats, and what to change."""
     own = [leaf.name for leaf in solver.numbers() if leaf.name.rsplit(".")[-1] in _RATES]
     advice = f"change {' or '.join(own) or 'the step size'}, or scale X"

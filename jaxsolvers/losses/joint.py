@@ -98,13 +98,18 @@ class MulticlassHinge(JointLoss):
 
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)
-        if self.cost is None or isinstance(self.cost, jax.core.Tracer):
-            return
-        cost = np.asarray(self.cost)
-        if cost.ndim != 2 or cost.shape[0] != cost.shape[1]:
-            raise ValueError(f"{prefix}cost must be a square table (C, C), got shape {cost.shape}")
-        if np.diagonal(cost).any():
-            raise ValueError(f"{prefix}cost must be 0 on its diagonal, got {np.diagonal(cost)}")
+        check_costs(self.cost, prefix)
+
+
+def check_costs(cost: Any, prefix: str = "") -> None:
+    """Raise a ValueError unless the costs are None or a square table with 0 on its diagonal."""
+    if cost is None or isinstance(cost, jax.core.Tracer):
+        return
+    cost = np.asarray(cost)
+    if cost.ndim != 2 or cost.shape[0] != cost.shape[1]:
+        raise ValueError(f"{prefix}cost must be a square table (C, C), got shape {cost.shape}")
+    if np.diagonal(cost).any():
+        raise ValueError(f"{prefix}cost must be 0 on its diagonal, got {np.diagonal(cost)}")
 
 
 @member
