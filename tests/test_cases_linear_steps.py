@@ -120,7 +120,7 @@ def test_a_product_out_of_range_for_one_class_is_refused() -> None:
 def test_what_dual_steps_do_not_take_is_refused() -> None:
     with pytest.raises(ValueError, match="batch_size must be 1 for SDCA, got 4"):
         js.fit(js.SDCA(0.1), X, Y, batch_size=4)
-    with pytest.raises(ValueError, match="batch_size must be 1 for Averaged, got 4"):
+    with pytest.raises(ValueError, match="batch_size must be 1 for SDCA, got 4"):
         js.fit(js.Averaged(js.SDCA(0.1)), X, Y, batch_size=4)
     state = js.fit(js.SDCA(0.1), X, Y).state
     with pytest.raises(ValueError, match=r"state keeps numbers of 12 rows.*got 11"):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import members
 import numpy as np
 import pytest
+import scipy.sparse
 from references import losses as reference_losses
 from solver_references import (
     FLOAT,
@@ -223,6 +224,30 @@ def check_fit(solver: Solver, k: int) -> None:
 @members.each(HINGES, "loss")
 def test_fit_of_pegasos_equals_the_numpy_loop(loss: Any, project: bool, k: int) -> None:
     check_fit(js.Pegasos(0.2, loss=loss, project=project), k)
+
+
+REAL = [loss for loss in members.losses() if not loss.classification]
+
+
+@members.each(REAL, "loss")
+def test_fit_of_linear_steps_on_real_targets_equals_the_numpy_loop(loss: Any) -> None:
+    """Batches of sparse rows, and dense rows one by one."""
+    X, _, weight = rows(2)
+    y = (X @ np.linspace(-1, 1, D) + 0.1 * np.arange(ROWS) / ROWS).astype(FLOAT)
+    for solver, k in (
+        (js.Pegasos(0.4, loss, project=True), 7),
+        (js.SGD(0.3, 0.2, loss), 1),
+        (js.NORMA(0.4, 0.3, loss), 7),
+        (js.SDCA(0.2, loss), 1),
+    ):
+        w, history = cyclic(solver, X, y.astype(float), weight, k)
+        given = X if k == 1 else scipy.sparse.csr_array(X)
+        fit = js.fit(
+            solver, given, y, epochs=EPOCHS, batch_size=k, order="cyclic", sample_weight=weight
+        )
+        assert_close(fit.model.coef, w, "run", name=members.label(solver))
+        loss_of = fit.history["progressive_loss"].astype(FLOAT)
+        assert_close(loss_of, history["progressive_loss"], "run", name=members.label(solver))
 
 
 @pytest.mark.parametrize(("accumulate", "k"), [("example", 1), ("example", 7), ("batch", 7)])

@@ -154,6 +154,10 @@ def test_every_solver_of_one_vector_learns_and_others_are_refused():
     grouped = js.AdaGradRDA(0.1, regularizer=js.regularizers.GroupL2(0.1, axis=-2))
     for solver, message in (
         (js.SDCA(0.1), "solver must take any loss"),
+        (js.AROW(), "solver must take any loss"),
+        (js.PassiveAggressive(), "solver must take any loss"),
+        (js.SVRG(0.1, 0.1, js.losses.Hinge()), "solver must not look at all examples"),
+        (js.Pegasos(0.1, bias="unregularized"), "solver must have bias='none'"),
         (js.KernelPegasos(0.1, js.kernels.Linear()), "solver must have no kernel"),
         (js.Pegasos(0.1, loss=js.losses.Logistic()), "loss must be left at its default"),
         (joint, "loss must be left at its default"),

@@ -47,6 +47,13 @@ def with_oracle(solver: Any) -> Solver:
             "loss must be left at its default, a structured problem brings its own; got "
             f"{type(solver.loss).__name__}"
         )
+    if solver.own_bias:
+        raise ValueError(f"solver must have bias='none' for a structured problem, got {name}")
+    if solver.surveys():
+        raise ValueError(
+            f"solver must not look at all examples before an epoch for a structured problem, got "
+            f"{name}"
+        )
     for prefix, part in solver.parts():
         if isinstance(part, Regularizer):
             part.check_start(prefix)
