@@ -69,7 +69,7 @@ def working_dtype(dtype: Any) -> np.dtype:
             f"X is {native} but 64-bit mode is off: training in float32 "
             '(jax.config.update("jax_enable_x64", True) turns it on)',
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         return np.dtype(np.float32)
     return np.dtype(np.float64 if native.itemsize > 4 else np.float32)

@@ -366,7 +366,7 @@ def _report_empty(positives: np.ndarray, targets: Targets) -> None:
             f"{empty.size} of {positives.size} labels have no positive row (the first is "
             f"{first!r}; all in history['positives']): their rankers only learn to say no",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -386,7 +386,7 @@ def report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -
             f"{lost.size} of {alive.size} rankers left the floating-point range (the first is "
             f"{label!r}; all in state.alive) and score -inf; {advice}",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
