@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from benchmarks.papers import ablations
-from benchmarks.speed import memory, rankers, sparse, transforms
+from benchmarks.speed import memory, rankers, sdca, sparse, transforms
 
 
 def test_rankers_measures_every_task_and_draws(tmp_path):
@@ -33,6 +33,13 @@ def test_sparse_measures_its_tasks(tmp_path):
         assert row["ratio"] > 0 and row["measured_non_zeros"] > 0
         assert abs(row["accuracy"] - row["accuracy_sgdclassifier"]) < 0.35
     assert json.loads((tmp_path / "sparse.json").read_text())["tasks"]
+
+
+def test_sdca_measures_the_time_to_a_certified_gap(tmp_path):
+    record = sdca.main(["--tiny", "--out", str(tmp_path)])
+    assert record["worst_relative_gap"] <= sdca.RELATIVE_GAP and record["liblinear"]["reached"]
+    assert record["ratio"] > 0 and record["floor_seconds"] > 0
+    assert json.loads((tmp_path / "sdca.json").read_text())["epochs"] == record["epochs"]
 
 
 def test_transforms_measures_every_transformation_beside_its_peer(tmp_path):
