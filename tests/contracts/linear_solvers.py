@@ -1,7 +1,6 @@
-"""Linear-step solvers of ten lines each, to hold the contract of ``LinearStep`` to its word.
+"""A linear-step solver of ten lines, to hold the contract of ``LinearStep`` to its word.
 
-They use what the library's do not: a bias in the scalars, a ball around a factor b other than 1,
-several terms of the row's square norm.
+It uses what the library's do not: a bias in the scalars, a ball around a factor b other than 1.
 """
 
 from __future__ import annotations
@@ -46,25 +45,3 @@ class ShrinkingSGD(LinearStep):
 
     def radius(self, scalars: Biased) -> Any:
         return jnp.ones_like(scalars.bias) if self.project else None
-
-
-class Count(NamedTuple):
-    t: Any  # () int32
-
-
-@member
-class PassiveAggressive1(LinearStep):
-    """PA-I: w <- w + min(C s, l/||x||^2) v x; rows without features are skipped."""
-
-    single_row = True
-    C: Any = number(above=0)
-    loss: Any = part(Loss, default=Hinge())
-
-    def start(self, problem: Problem, dtype: Any) -> Count:
-        return Count(jnp.zeros((), jnp.int32))
-
-    def round(self, scalars, score, target, weight, square_norm, dual):
-        value, slope = self.loss.value_and_slope(score, target)
-        safe = jnp.where(square_norm > 0, square_norm, 1)
-        tau = jnp.where(square_norm > 0, jnp.minimum(self.C * weight, value / safe), 0)
-        return Count(scalars.t + 1), 1.0, -tau * slope, None

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import members
 import numpy as np
 import pytest
-from contracts.linear_solvers import PassiveAggressive1, ShrinkingSGD
+from contracts.linear_solvers import ShrinkingSGD
 from contracts.streams import FLOAT, D, N, batch, pick, problem, stack, weights, with_gram
 from references import averages
 from references import losses as reference_losses
@@ -33,7 +33,7 @@ OWN = [
     js.SDCA(0.05, SQUARED_HINGE),
     ShrinkingSGD(0.3, 0.4),
     ShrinkingSGD(0.9, 0.4, project=True),
-    PassiveAggressive1(0.7),
+    js.PassiveAggressive(0.7),
 ]
 
 
@@ -85,7 +85,7 @@ _sweep = jax.jit(lambda solver, state, block, k: solver.sweep(state, block, k), 
 def untied(solver: Any, info: Info) -> Info:
     """The Info without what rounding decides: some solvers put rows exactly on the margin."""
     inner = getattr(solver, "solver", solver)
-    tied = isinstance(inner, (js.SDCA, PassiveAggressive1))
+    tied = isinstance(inner, (js.SDCA, js.PassiveAggressive))
     return info._replace(violations=0 * info.violations) if tied else info
 
 
@@ -153,8 +153,9 @@ def test_sdca_equals_the_numpy_loop_with_repeated_rows_and_weights(loss: Any) ->
 
 def test_passive_aggressive_equals_the_numpy_loop() -> None:
     data = Stream()
-    run = passive_aggressive(data.X, data.y, data.order, C=0.7, weights=data.s)
-    check_against(PassiveAggressive1(0.7), run, {})
+    rounds = [[i] for i in data.order]
+    run = passive_aggressive(data.X, data.y, rounds, C=0.7, variant="pa1", weights=data.s)
+    check_against(js.PassiveAggressive(0.7), run, {})
 
 
 def shrinking_sgd(solver: ShrinkingSGD, data: Stream) -> tuple[list[np.ndarray], list[float]]:
