@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 from jaxsolvers.engine.job import Job
 from jaxsolvers.engine.measure import dual_objective
+from jaxsolvers.engine.sharding import over_rankers
 from jaxsolvers.engine.tile import Group, tile_bound
 from jaxsolvers.metrics.primal_dual import with_duals
 
@@ -37,7 +39,9 @@ def certificate(job: Job, group: Group, violations: np.ndarray) -> np.ndarray | 
         return None
     counts = np.zeros(job.group)
     counts[: group.size] = violations
-    bound = tile_bound(group.solver, group.lanes, counts.astype(data.examples.dtype), plan=job.plan)
+    split = over_rankers(job.plan.mesh)
+    given = jax.device_put(counts.astype(data.examples.dtype), split)
+    bound = tile_bound(group.solver, group.lanes, given, plan=job.plan)
     if bound is None:
         return None
     return np.where(alive, np.asarray(bound, np.float64)[: group.size], np.nan)
