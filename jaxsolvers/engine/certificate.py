@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from jaxsolvers.engine.job import Job
-from jaxsolvers.engine.measure import dual_objective
+from jaxsolvers.engine.measure import dual_objective, tiles_of
 from jaxsolvers.engine.sharding import over_rankers
 from jaxsolvers.engine.tile import Group, tile_bound
 from jaxsolvers.metrics.primal_dual import with_duals
@@ -29,7 +29,8 @@ def certificate(job: Job, group: Group, violations: np.ndarray) -> np.ndarray | 
         return None
     alive = np.asarray(group.lanes.alive)[: group.size]
     if with_duals(solver) is not None:
-        return np.where(alive, dual_objective(group, data), np.nan)
+        found = [dual_objective(own, data) for own in tiles_of(group, job.tile)]
+        return np.where(alive, np.concatenate(found)[: group.size], np.nan)
     equal = all(
         (np.asarray(values) == 1).all()
         for values in (data.weight, job.assignment.positive, job.assignment.negative)
