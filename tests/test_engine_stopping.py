@@ -73,7 +73,10 @@ def test_every_ranker_stops_by_itself_and_keeps_its_bits(name: str) -> None:
     expected = [epochs_until(list(own), tol, 2) for own in np.transpose(watched)]
     ends = [EPOCHS if epochs is None else epochs for epochs in expected]
     assert len(set(ends)) > 3 and min(ends) < EPOCHS // 2  # the rule is put to the test
-    places = ({}, {"chunk_size": 8}, {"mesh": Mesh(np.array(jax.devices()[:2]), ("rankers",))})
+    two = jax.devices()[:2]
+    explicit = jax.make_mesh((2,), ("rankers",), devices=two)
+    auto = Mesh(np.array(two), ("rankers",))
+    places = ({}, {"chunk_size": 8}, {"mesh": auto}, {"mesh": explicit})
     for place in places if name == "gap" else places[:1]:
         fit = js.fit_one_vs_rest(
             solver, rows, y, epochs=EPOCHS, tol=tol, patience=2, **options, **place

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 from jaxsolvers.engine.job import Job
-from jaxsolvers.engine.measure import dual_objective
+from jaxsolvers.engine.measure import dual_objective, tiles_of
+from jaxsolvers.engine.sharding import over_rankers
 from jaxsolvers.engine.tile import Group
 from jaxsolvers.engine.tile_questions import tile_bound
 from jaxsolvers.metrics.primal_dual import with_duals
@@ -28,7 +30,8 @@ def certificate(job: Job, group: Group, violations: np.ndarray) -> np.ndarray | 
         return None
     alive = np.asarray(group.lanes.alive)[: group.size]
     if with_duals(solver) is not None:
-        return np.where(alive, dual_objective(group, data), np.nan)
+        found = [dual_objective(own, data) for own in tiles_of(group, job.tile)]
+        return np.where(alive, np.concatenate(found)[: group.size], np.nan)
     equal = all(
         (np.asarray(values) == 1).all()
         for values in (data.weight, job.assignment.positive, job.assignment.negative)
@@ -38,7 +41,9 @@ def certificate(job: Job, group: Group, violations: np.ndarray) -> np.ndarray | 
         return None
     counts = np.zeros(job.group)
     counts[: group.size] = violations
-    bound = tile_bound(group.solver, group.lanes, counts.astype(data.examples.dtype), plan=job.plan)
+    split = over_rankers(job.plan.mesh)
+    given = jax.device_put(counts.astype(data.examples.dtype), split)
+    bound = tile_bound(group.solver, group.lanes, given, plan=job.plan)
     if bound is None:
         return None
     return np.where(alive, np.asarray(bound, np.float64)[: group.size], np.nan)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsolvers.engine.job import Job
-from jaxsolvers.engine.sharding import everywhere, over_rankers
+from jaxsolvers.engine.sharding import everywhere, over_rankers, shards
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.tile import Group, Lanes, begin
 from jaxsolvers.engine.tile_questions import tile_offsets, tile_weights
@@ -64,20 +64,13 @@ def restored(fresh: Lanes, job: Job, before: TrainState, start: int) -> Lanes:
 
     def joined(whole: Array, *tiles: Any) -> Array:
         parts = []
-        for i, shard in enumerate(_shards(whole)):
+        for i, shard in enumerate(shards(whole)):
             part = jnp.array(tiles[i], whole.dtype, copy=True) if i < len(tiles) else shard
             parts.append(jax.device_put(part, next(iter(shard.devices()))))
         return jax.make_array_from_single_device_arrays(whole.shape, whole.sharding, parts)
 
     state = jax.tree.map(joined, fresh.state, *saved)
     return Lanes(state, joined(fresh.alive, *(alive(i) for i in range(len(saved)))))
-
-
-def _shards(array: Array) -> list[Array]:
-    """The pieces of an array over the devices, in order, each on its own device."""
-    own = [shard for shard in array.addressable_shards if shard.replica_id == 0]
-    shards = sorted(own, key=lambda shard: shard.index[0].start or 0)
-    return [shard.data for shard in shards]
 
 
 class Result:
@@ -112,7 +105,7 @@ class Result:
             weights = weights[..., :-1]
         self._place(weights, start, group.size)
         leaves, structure = jax.tree.flatten(group.lanes.state)
-        parts = [_shards(leaf) for leaf in leaves]
+        parts = [shards(leaf) for leaf in leaves]
         for i in range(-(-group.size // job.tile)):
             tile = [np.asarray(part[i]) if self._chunked else part[i] for part in parts]
             self._tiles.append(jax.tree.unflatten(structure, tile))

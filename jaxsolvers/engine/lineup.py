@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxsolvers.engine.job import Job
 from jaxsolvers.engine.lanes import open_group, restored
-from jaxsolvers.engine.sharding import over_rankers
+from jaxsolvers.engine.sharding import over_rankers, shards
 from jaxsolvers.engine.sizes import next_power_of_two
 from jaxsolvers.engine.tile import Group, Lanes
 from jaxsolvers.members import Array
@@ -103,15 +103,23 @@ class Lineup:
 
 
 def _take(lanes: Lanes, at: np.ndarray) -> Lanes:
-    """Some lanes on the host. By a program: a view of the arrays would bar their donation."""
-    index = np.zeros(next_power_of_two(len(at)), np.int32)  # few sizes, few programs
-    index[: len(at)] = at
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(at)], _rows(lanes, index))
+    """Some lanes, ascending, on the host. By a program: views of arrays would bar donating them."""
+    pieces = [shards(leaf) for leaf in jax.tree.leaves(lanes)]
+    size = len(lanes.alive) // len(pieces[0])
+    found = []
+    for device in np.unique(at // size):
+        own = at[at // size == device] - device * size
+        index = np.zeros(next_power_of_two(len(own)), np.int32)  # few sizes, few programs
+        index[: len(own)] = own
+        rows = _rows([piece[device] for piece in pieces], index)
+        found.append([np.asarray(leaf)[: len(own)] for leaf in rows])
+    leaves = [np.concatenate(parts) for parts in zip(*found, strict=True)]
+    return jax.tree.unflatten(jax.tree.structure(lanes), leaves)
 
 
 @jax.jit
-def _rows(lanes: Lanes, index: Array) -> Lanes:
-    return jax.tree.map(lambda leaf: jnp.take(leaf, index, axis=0, mode="clip"), lanes)
+def _rows(leaves: list[Array], index: Array) -> list[Array]:
+    return [jnp.take(leaf, index, axis=0, mode="clip") for leaf in leaves]
 
 
 def _cut(lanes: Lanes, at: slice) -> Lanes:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsolvers.csr import Csr
+from jaxsolvers.engine.sharding import shards
 from jaxsolvers.engine.slabs import Data
 from jaxsolvers.engine.tile import Group, Plan
 from jaxsolvers.members import Array, Leaf
@@ -39,24 +40,28 @@ def measured(
       (rankers,) float64 each, without the dummies.
     """
     by_model = data.kernel is not None or plan.together is not None
-    parts = []
-    for start in range(0, group.size, tile):
-        own = _tile(group, start, tile)
-        parts.append(
-            _by_model(given, own, data, trained, gap) if by_model else _by_rows(own, data, gap)
-        )
+    parts = [
+        _by_model(given, own, data, trained, gap) if by_model else _by_rows(own, data, gap)
+        for own in tiles_of(group, tile)
+    ]
     return {name: np.concatenate([part[name] for part in parts])[: group.size] for name in parts[0]}
 
 
-def _tile(group: Group, start: int, tile: int) -> Group:
-    """One of the group's tiles, its dummies among the rankers."""
+def tiles_of(group: Group, tile: int) -> list[Group]:
+    """The tiles of a group that hold rankers, each on one device, dummies among its rankers."""
+    device = shards(group.lanes.alive)[0].device
 
-    def cut(leaf: Array) -> Array:
-        return leaf if len(leaf) == tile else leaf[start : start + tile]
+    def at(leaf: Array, i: int) -> Array:
+        return jax.device_put(shards(leaf)[i], device)
 
-    solver = group.solver.map_numbers(lambda leaf: leaf.value if leaf.shared else cut(leaf.value))
-    assignment, lanes = jax.tree.map(cut, (group.assignment, group.lanes))
-    return Group(solver, assignment, lanes, tile)
+    def cut(i: int) -> Group:
+        solver = group.solver.map_numbers(
+            lambda leaf: at(leaf.value, 0 if leaf.shared else i),
+        )
+        parts = jax.tree.map(lambda leaf: at(leaf, i), (group.assignment, group.lanes))
+        return Group(solver, parts[0], parts[1], tile)
+
+    return [cut(i) for i in range(-(-group.size // tile))]
 
 
 def _by_rows(group: Group, data: Data, gap: bool) -> dict[str, np.ndarray]:

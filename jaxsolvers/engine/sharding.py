@@ -47,3 +47,10 @@ def _device_of(X: Any) -> Any:
     if isinstance(X, jax.Array):
         return min(X.devices(), key=lambda device: device.id)
     return next(iter(jax.numpy.zeros(()).devices()))  # honours jax_default_device
+
+
+def shards(array: jax.Array) -> list[jax.Array]:
+    """The pieces of an array over the devices, in order, each on its own device."""
+    own = [shard for shard in array.addressable_shards if shard.replica_id == 0]
+    shards = sorted(own, key=lambda shard: shard.index[0].start or 0)
+    return [shard.data for shard in shards]
