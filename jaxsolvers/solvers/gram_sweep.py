@@ -14,6 +14,7 @@ coefficient of a row is K numbers, an axis of their own before the lanes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -162,11 +163,19 @@ def _lanes(
             at = None if positions is None else pick(positions)
 
             def one(solver: Any, carry: Carry, r: Array, y: Array, s: Array) -> Any:
-                return _round(solver, carry, r, y, s, pick(column), at)
+                return _round(solver, carry, r, y, s, pick(column))
 
+            # Duals are read and written here, whole rows of lanes: mapped over the lanes a gather
+            # would turn all of them around in every round.
+            duals = carry.dual
+            if at is not None:
+                duals, own_duals = read_first(duals, partial(_rows_at, at=at), at)
+                carry = carry._replace(dual=own_duals)
             carry, trace = jax.vmap(one, in_axes=-1, out_axes=-1)(
                 solver, carry, pick(raw), pick(target), pick(weight)
             )
+            if at is not None:
+                carry = carry._replace(dual=_with_rows_at(duals, at, carry.dual))
             trace = trace._replace(
                 factor=None if steady else trace.factor,
                 scale=trace.scale if keep else None,
@@ -220,19 +229,13 @@ def _round(
     target: Array,
     weight: Array,
     own: Array,
-    at: Array | None,
 ) -> tuple[Carry, Trace]:
-    """One round of one ranker on k rows whose products are ``own`` (k, k)."""
+    """One round of one ranker on k rows whose products are ``own`` (k, k), and duals (k,)."""
     scalars, square_norm, dual = carry
     scale = jnp.asarray(solver.scale(scalars), raw.dtype)
     intercept = solver.intercept(scalars)
     score = shifted(scale * raw, intercept)
-    own_dual = None if dual is None else dual[at]
-    scalars, b, c, own_dual = solver.live_round(
-        scalars, score, target, weight, jnp.diagonal(own), own_dual
-    )
-    if dual is not None:
-        dual = dual.at[at].set(own_dual)
+    scalars, b, c, dual = solver.live_round(scalars, score, target, weight, jnp.diagonal(own), dual)
     if square_norm is not None:
         square_norm = grow(square_norm, b, c, raw, own)
         square_norm, shrink = project(square_norm, solver.radius(scalars))
@@ -244,6 +247,34 @@ def _round(
 def shifted(score: Array, intercept: Array | float) -> Array:
     """Scores (k,) plus an intercept (); of classes together (k, K) and (K,)."""
     return score + (intercept if isinstance(intercept, float) else intercept[None])
+
+
+def read_first(array: Array, read: Callable[[Array], Array], index: Array) -> tuple[Array, Array]:
+    """``array`` and ``read(array)``, in this order, so that the array can be written in place.
+
+    A gather may be computed anew by whatever uses it. Were that after the array is written, all of
+    it would be copied in every round. What comes out of a loop, here of one trip, is computed.
+    ``index`` holds the places read, >= 0.
+    """
+
+    def trip(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        return carry[0], read(carry[0])
+
+    trips = (index[0] >= 0).astype(jnp.int32)  # 1, which no compiler knows
+    shape = jax.eval_shape(read, array)
+    return lax.fori_loop(0, trips, trip, (array, jnp.zeros(shape.shape, shape.dtype)))
+
+
+def _rows_at(duals: Array, at: Array) -> Array:
+    if at.shape[0] == 1:
+        return lax.dynamic_slice_in_dim(duals, at[0], 1)
+    return duals[at]
+
+
+def _with_rows_at(duals: Array, at: Array, own: Array) -> Array:
+    if at.shape[0] == 1:
+        return lax.dynamic_update_slice_in_dim(duals, own, at[0], 0)
+    return duals.at[at].set(own)
 
 
 def is_steady(

@@ -53,6 +53,7 @@ from jaxsolvers.solvers.gram_sweep import (
     is_steady,
     per_row,
     project,
+    read_first,
     recurrence,
     shifted,
     suffix_products,
@@ -374,20 +375,15 @@ class Own(NamedTuple):
 
 
 def _read(dual: Any, index: Array) -> tuple[Any, Any]:
-    """All duals, and those of the rows ``index``; None and None without duals.
-
-    A gather may be computed anew by whatever uses it. Were that after the rows' duals are written,
-    all n would be copied in every round. What comes out of a loop, here of one trip, is computed.
-    """
+    """All duals, and those of the rows ``index``; None and None without duals."""
     if dual is None:
         return None, None
 
-    def take(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def own(dual: Array) -> Array:
         # JAX's default fill is NaN, and a padded row must read a finite dual.
-        return carry[0], jnp.take(carry[0], index, mode="fill", fill_value=0)
+        return jnp.take(dual, index, mode="fill", fill_value=0)
 
-    trips = (index[0] >= 0).astype(jnp.int32)  # 1, which no compiler knows
-    return jax.lax.fori_loop(0, trips, take, (dual, jnp.zeros(index.shape, dual.dtype)))
+    return read_first(dual, own, index)
 
 
 def _write(dual: Array, index: Array, own: Array) -> Array:
