@@ -12,6 +12,7 @@ from jaxsolvers.multiclass import fit_one_vs_rest
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
+from jaxsolvers.solvers.budgeted_pegasos import BudgetedPegasos
 from jaxsolvers.solvers.fobos import FOBOS
 from jaxsolvers.solvers.kernel_pegasos import KernelPegasos
 from jaxsolvers.solvers.kernelized import Kernelized
@@ -37,6 +38,7 @@ __all__ = [
     "AdaGradFOBOS",
     "AdaGradRDA",
     "Averaged",
+    "BudgetedPegasos",
     "Fit",
     "FullAdaGradFOBOS",
     "FullAdaGradRDA",

@@ -110,6 +110,11 @@ def prepare(
         raise ValueError(f"batch_size must be 1 for {type(solver).__name__}, got {batch_size}")
     order = checks.check_option(options.resumed("order", "permutation"), "order", ORDERS)
     intercept = checks.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
+    if intercept == "column" and solver.own_vectors:
+        raise ValueError(
+            f'intercept must be "none" for {type(solver).__name__}, whose support vectors are rows '
+            'without a constant, got "column"'
+        )
     if before is None:
         words = key_words(0 if options.key is None else options.key)
         first = 0

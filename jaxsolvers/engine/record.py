@@ -50,7 +50,7 @@ def check_record(
     measured = MEASURED.intersection(record)
     if measured and isinstance(data.examples.values, Stream):
         raise ValueError(f"record must hold 'theory' alone for a source, got {record!r}")
-    if measured and data.kernel is not None:
+    if measured and (data.kernel is not None or solver.own_vectors):
         raise ValueError(
             "record must hold 'theory' alone for a kernel (js.metrics.objective measures it), "
             f"got {record!r}"
