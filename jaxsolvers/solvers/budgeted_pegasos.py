@@ -259,7 +259,7 @@ def _beside(array: Array, last: Array) -> Array:
 
 def _at(place: Array, like: Array) -> Array:
     """Where ``place`` is, (budget,) bool; nowhere for the newcomer's place behind the others."""
-    return jnp.arange(len(like)) == place
+    return jnp.arange(len(like), dtype=place.dtype) == place
 
 
 def _in_place(state: BudgetState, new: Newcomer, j: Array) -> BudgetState:
@@ -305,7 +305,7 @@ def _bordered(root: Array, place: Array, values: Array, own: Array) -> Array:
     K^-1 without a vector is ``R'(I - c c'/||c||^2) R``, c its column of R: a reflection of c onto
     its own row leaves the others' root in the other rows.
     """
-    here = jnp.arange(len(values)) == place
+    here = _at(place, values)
     c = root[:, place]
     size = jnp.sqrt(jnp.sum(c * c))
     mirror = c + jnp.where(here, jnp.where(c[place] < 0, -size, size), 0)

@@ -176,7 +176,8 @@ def best_share(first: float, second: float, kappa: float) -> float:
     """The h of [0, 1] of the largest coefficient, by brute force over both halves.
 
     The best point of a grid over [0, 1/2] and over [1/2, 1] each, its neighbourhood halved by the
-    sign of the derivative; of equal maxima that nearer to the first.
+    sign of the derivative, and of these the larger one; of equal maxima that nearer to the first.
+    A half that ends best at 1/2 has no maximum of its own, unless all is symmetric.
     """
     if kappa == 0:  # two spikes
         return 1.0 if first >= second else 0.0
@@ -195,5 +196,7 @@ def best_share(first: float, second: float, kappa: float) -> float:
             middle = (low + high) / 2
             low, high = (middle, high) if rises(middle) else (low, middle)
         ends.append(float((low + high) / 2))
-    lower, upper = (along(h, first, second, kappa) for h in ends)
-    return ends[1] if upper >= lower * (1 - 1e-13) else ends[0]
+    own = [h for h in ends if abs(h - 0.5) > 1e-12]
+    if first == second or not own:
+        return ends[1]
+    return max(own, key=lambda h: along(h, first, second, kappa))
