@@ -228,6 +228,20 @@ def test_a_row_without_a_violation_leaves_a_model_that_says_no() -> None:
     assert fit.model.dual_coef.tolist() == [0.0] and not np.any(scores(fit))
 
 
+@pytest.mark.parametrize("maintenance", ["project", "remove"])
+def test_vectors_that_depend_on_each_other_and_rows_of_zeros(maintenance: str) -> None:
+    """Of a linear kernel more than D vectors always do; w is that of Pegasos nevertheless."""
+    rows = X.copy()
+    rows[::7] = 0
+    solver = js.BudgetedPegasos(0.1, js.kernels.Linear(), 2 * D, maintenance)
+    fit = js.fit(solver, rows, Y, epochs=20)
+    assert fit.state.alive and np.all(scores(fit, 0 * X[:2]) == 0)
+    if maintenance == "project":
+        whole = js.fit(js.Pegasos(0.1), rows, Y, epochs=20)
+        coef = np.asarray(fit.model.dual_coef) @ np.asarray(fit.model.support_vectors)
+        np.testing.assert_allclose(coef, whole.model.coef, atol=0.02)
+
+
 def test_numbers_never_make_a_new_program() -> None:
     from jaxsolvers.engine import tile
 

@@ -79,12 +79,12 @@ class BudgetedPegasos(Solver):
     as well; sparse rows are made dense a block at a time. A row that is a support vector already
     moves its coefficient. While no vector has had to go this is ``KernelPegasos``.
 
-    "project" keeps a root R of the inverse, R'R = K^-1, ``budget^2`` numbers, and moves it by
-    products alone: a vector leaves by a reflection that clears its column, and enters by a row
-    that borders. So R'R stays positive, and what rounds is the root, of half the digits of K's
-    condition. Of K the diagonal is larger by the share sqrt(eps) of the dtype, or vectors that
-    depend on each other could not be told apart. Beside its own each round takes one more vector
-    out and in again, in turn: no rounding stays for more than ``budget`` rounds.
+    "project" keeps a root R of the inverse, R'R = K^-1, ``budget^2`` numbers, and changes it by
+    products alone: a vector leaves by a reflection that clears its column and enters by a row that
+    borders. R'R cannot cease to be positive, and rounding grows with the root of K's condition.
+    K's diagonal is larger by the share sqrt(eps) of the dtype: vectors that depend on each other
+    could not be told apart otherwise. Beside its own, each round takes one more vector out and in
+    again, in turn: no rounding stays for more than ``budget`` rounds that move the ranker.
 
     Args:
       lam: regularization strength, > 0; 1/(C n) for libsvm's C.
@@ -148,7 +148,8 @@ class BudgetedPegasos(Solver):
         x, live = batch.x.values, batch.weight > 0
         used = state.beta != 0
         values = self._values(x, state.vectors, used)
-        score = self._scale(state) * jnp.sum(jnp.where(used, state.beta * values, 0))[None]
+        coefficients = self._scale(state) * state.beta
+        score = jnp.sum(jnp.where(used, coefficients * values, 0))[None]
         _, slope = self.loss.value_and_slope(score, batch.target)
         step = jnp.where(live, -slope * batch.weight, 0)
         own = self.kernel.diagonal(x)
@@ -163,8 +164,9 @@ class BudgetedPegasos(Solver):
                 sound = sound & jnp.all(jnp.isfinite(array))
             return keep_where(sound, after, before), sound
 
-        # A loop of no or one trip: rows that move no ranker of a tile cost their scores alone.
-        trips = (finite & (step[0] != 0)).astype(jnp.int32)
+        # A loop of no or one trip: rows that move no ranker of a tile cost their scores alone. A
+        # row with k(x, x) = 0 is the origin of the kernel's space, no vector.
+        trips = (finite & (step[0] != 0) & (own[0] > 0)).astype(jnp.int32)
         state, finite = lax.fori_loop(0, trips, moved, (state, finite))
         info = report(self.loss, score, batch.target, batch.weight, finite)
         t = state.t + (finite & live[0]).astype(jnp.int32)
@@ -294,7 +296,8 @@ def _project(state: BudgetState, new: Newcomer) -> tuple[BudgetState, Array, Arr
 
 def _explained(root: Array, values: Array, own: Array) -> tuple[Array, Array]:
     """K^-1 k, and k(x, x) with its ridge less what the others explain, at least the ridge."""
-    half, ridge = product(root, values), ridge_of(own.dtype) * own
+    half = product(root, values)
+    ridge = jnp.maximum(ridge_of(own.dtype) * own, jnp.finfo(own.dtype).tiny)
     s = jnp.maximum(own + ridge - jnp.sum(half * half), ridge)
     return product(root.T, half), s
 
