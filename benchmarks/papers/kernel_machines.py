@@ -3,10 +3,11 @@
     python -m benchmarks.papers.kernel_machines          results/kernel_machines.json
     python -m benchmarks.papers.kernel_machines --tiny   seconds, on generated rows, for the tests
 
-The sets are usps and reuters_moneyfx. The same problem for both: an RBF kernel, hinge loss, lam = 1/(C m), a machine per label against the
-others where there are more than two labels, no intercept here (libsvm has one). Kernel values are
-computed once and given to all solvers (``js.kernels.Precomputed``); their time is apart. The last
-rows keep a budget of support vectors per machine and learn from the features.
+The sets are usps and reuters_moneyfx, the problem the same for both sides: an RBF kernel, hinge
+loss, lam = 1/(C m), a machine per label against the others where there are more than two, no
+intercept here (libsvm has one). Kernel values are computed once and given to all solvers
+(``js.kernels.Precomputed``); their time is apart. The last rows keep a budget of support vectors
+per machine and learn from the features.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -106,8 +106,8 @@ class BudgetedPegasos(Solver):
       ((3,), [1, 1, -1, 1])
     """
 
-    single_row: ClassVar[bool] = True
-    own_vectors: ClassVar[bool] = True
+    single_row = True
+    own_vectors = True
 
     lam: Number = number(above=0)
     kernel: Any = part(Kernel)
