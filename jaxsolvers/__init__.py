@@ -13,6 +13,7 @@ from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.arow import AROW
 from jaxsolvers.solvers.averaged import Averaged
+from jaxsolvers.solvers.budgeted_pegasos import BudgetedPegasos
 from jaxsolvers.solvers.fobos import FOBOS
 from jaxsolvers.solvers.kernel_pegasos import KernelPegasos
 from jaxsolvers.solvers.kernelized import Kernelized
@@ -42,6 +43,7 @@ __all__ = [
     "AdaGradFOBOS",
     "AdaGradRDA",
     "Averaged",
+    "BudgetedPegasos",
     "Fit",
     "FullAdaGradFOBOS",
     "FullAdaGradRDA",

@@ -161,8 +161,16 @@ class Solver(Member):
     joint: ClassVar[bool] = False  # takes losses of all classes at once, weights (K, d)
     own_bias: ClassVar[bool] = False  # learns an intercept by itself, no part of the penalty
     finishes: ClassVar[Literal["never", "run", "epoch"]] = "never"  # when it wants ``finish``
+    # With a kernel: its rows are features, and the weights (m, 1 + d) support vectors of its own
+    # behind their coefficients. Others with a kernel have coefficients of all training rows.
+    own_vectors: ClassVar[bool] = False
     loss: Any
-    kernel: Any = None  # through which it meets its rows; None: their features
+    kernel: Any = None  # through which it scores rows; None: by their features
+
+    @property
+    def gram_kernel(self) -> Any:
+        """The kernel whose values with all training rows stand for a row (``Gram``), or None."""
+        return None if self.own_vectors else self.kernel
 
     def init(self, problem: Problem, dtype: Any) -> State:
         """The state before round 1.
@@ -189,7 +197,7 @@ class Solver(Member):
         raise NotImplementedError
 
     def weights(self, state: State) -> Array:
-        """The weights w, of ``problem.shape``, that the state stands for."""
+        """The weights w that the state stands for, of ``problem.shape`` (see ``own_vectors``)."""
         raise NotImplementedError
 
     def offset(self, state: State) -> Array | None:

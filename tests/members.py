@@ -34,7 +34,7 @@ STRENGTHS = (0.02, -0.3, 0.05, 0.6, 1.0, 0.0)  # of regularizers: most weights m
 RADII = (0.6, 1.0)  # of domains: some weights inside, some at the bound
 INTEGERS = (3, 1, 2, 0)
 # What shapes a program, by name: small blocks, roots kept for a while, iterations left early.
-SETTINGS = {"block_size": 2, "refresh": 2, "trips": 4}
+SETTINGS = {"block_size": 2, "refresh": 2, "trips": 4, "budget": 3}
 
 
 # ---- discovery -----------------------------------------------------------------------------
@@ -43,8 +43,14 @@ def discover(base: type) -> tuple[type, ...]:
     """Concrete members under ``base``, by name.
 
     Solvers with a kernel have laws of their own (test_kernel_training.py): their rounds are those
-    of the solver without it, which is among these, on another layout.
+    of the solver without it, which is among these, on another layout. Those that keep vectors of
+    their own are in :func:`expansions`.
     """
+    return tuple(cls for cls in _classes(base) if Kernel not in part_fields(cls).values())
+
+
+def _classes(base: type) -> tuple[type, ...]:
+    """All concrete members under ``base``, by name."""
     for module in pkgutil.walk_packages(jaxsolvers.__path__, "jaxsolvers."):
         if module.name.startswith(HOMES):
             importlib.import_module(module.name)
@@ -60,7 +66,6 @@ def discover(base: type) -> tuple[type, ...]:
         if cls.__module__.startswith(HOMES)
         and "__dataclass_fields__" in vars(cls)
         and not cls.__name__.startswith("_")
-        and Kernel not in part_fields(cls).values()
     }
     return tuple(sorted(found, key=lambda cls: cls.__name__))
 
@@ -192,6 +197,14 @@ def plain_solvers() -> tuple[Solver, ...]:
                 regularizer = regularizers()[at % len(regularizers())]
                 made.append(_made(cls, own[(at + turn) % len(own)], loss, regularizer))
     return tuple(solver for solver in made if solver is not None)
+
+
+@cache
+def expansions() -> tuple[Solver, ...]:
+    """Solvers that keep support vectors of their own, with every choice."""
+    found = [cls for cls in _classes(Solver) if getattr(cls, "own_vectors", False)]
+    parts = {"kernel": jaxsolvers.kernels.RBF(0.4), "loss": jaxsolvers.losses.Hinge()}
+    return tuple(with_numbers(cls, **parts, **own) for cls in found for own in choices(cls))
 
 
 def _made(cls: type, chosen: dict[str, Any], *parts: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from benchmarks.papers import ablations
+from benchmarks.papers import ablations, kernel_machines
 from benchmarks.speed import memory, rankers, sdca, sparse, transforms
 
 
@@ -60,3 +60,14 @@ def test_ablations_measure_every_variant(tmp_path):
     for row in record["variants"]:
         assert row["passes_1"]["error"] < 0.6 and row["learning_rate"] > 0
     assert json.loads((tmp_path / "ablations.json").read_text())["variants"]
+
+
+def test_kernel_machines_are_measured_beside_libsvm(tmp_path):
+    record = kernel_machines.main(["--tiny", "--out", str(tmp_path)])
+    (row,) = record["sets"]
+    found = {machine["name"]: machine["points"][-1] for machine in row["machines"]}
+    assert len(found) == 6
+    assert abs(found["SDCA"]["error"] - row["libsvm"]["error"]) < 0.03
+    for name, point in found.items():
+        assert "Budgeted" not in name or max(point["support_vectors"]) <= 10
+    assert json.loads((tmp_path / "kernel_machines.json").read_text())["sets"]

@@ -160,7 +160,10 @@ def test_every_argument_is_described(function):
         )
 
 
-@pytest.mark.parametrize("solver", [*discover(Solver), js.KernelPegasos, js.Kernelized])
+WITH_KERNEL = [js.BudgetedPegasos, js.KernelPegasos, js.Kernelized]
+
+
+@pytest.mark.parametrize("solver", [*discover(Solver), *WITH_KERNEL])
 def test_every_solver_describes_its_fields_and_its_source(solver):
     text = inspect.getdoc(solver) or ""
     for field in solver.__dataclass_fields__:

@@ -61,14 +61,14 @@ class GramSlabs(Slabs):
 
 
 def kernel_of(solver: Solver, examples: Examples) -> Kernel | None:
-    """The kernel through which the solver meets the rows, or None.
+    """The kernel whose values stand for the rows, or None.
 
     Raises:
       ValueError: rows that no kernel, or not this one, can be computed of; the message names X.
     """
-    if solver.kernel is None:
+    if solver.gram_kernel is None:
         return None
-    kernel = as_kernel(solver.kernel)
+    kernel = as_kernel(solver.gram_kernel)
     if isinstance(examples.values, Stream):
         raise ValueError(
             "X must be an array or a sparse matrix for a kernel, which is computed with all "

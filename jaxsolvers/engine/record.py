@@ -54,7 +54,7 @@ def check_record(
     passes = MEASURED.intersection(record)
     if passes and isinstance(data.examples.values, Stream):
         raise ValueError(f"record must hold 'theory' alone for a source, got {record!r}")
-    if passes and data.kernel is not None:
+    if passes and (data.kernel is not None or solver.own_vectors):
         raise ValueError(
             "record must hold 'theory' alone for a kernel (js.metrics.objective measures it), "
             f"got {record!r}"

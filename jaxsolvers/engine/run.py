@@ -34,7 +34,7 @@ from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import advance
 from jaxsolvers.engine.totals import Totals, endings, joined, nothing
 from jaxsolvers.models import KernelModel, LinearModel
-from jaxsolvers.models.kernel import kernel_model
+from jaxsolvers.models.kernel import expansion_model, kernel_model
 from jaxsolvers.protocol import Info, Regularizer, Solver
 
 
@@ -207,9 +207,11 @@ def make_model(
     classes: np.ndarray | None,
     output: str = "label",
 ) -> LinearModel | KernelModel:
-    """The model of trained weights, over features or over training rows."""
+    """The model of trained weights, over features, training rows or support vectors."""
     if solver.kernel is None:
         return LinearModel(coef, intercept, classes, output)
+    if solver.own_vectors:
+        return expansion_model(solver.kernel, coef, intercept, classes, output)
     return kernel_model(solver.kernel, examples.values, coef, intercept, classes, output)
 
 

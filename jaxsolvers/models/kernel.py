@@ -36,15 +36,16 @@ class KernelModel(Model):
 
     Attributes:
       support_vectors: (n_sv, d) array or sparse matrix: the training rows with a coefficient of
-        any ranker that is not 0; None for a precomputed kernel.
+        any ranker that is not 0, or (``BudgetedPegasos``) the vectors of all rankers, each once;
+        None for a precomputed kernel.
       dual_coef: (n_sv,) for one ranker, (K, n_sv) for many, signed.
       kernel: the kernel of the training, one of ``js.kernels`` or a function.
       intercept: () or (K,); 0 without one, -inf for a ranker that diverged in training.
       classes: as in ``LinearModel``.
       output: as in ``LinearModel``.
       support: (n_sv,) positions of the support vectors among the training rows; of a precomputed
-        kernel the columns of X that are read.
-      n_train: number of training rows.
+        kernel the columns of X that are read. None where they need not be training rows.
+      n_train: number of training rows; 0 without ``support``.
 
     Raises:
       ValueError: shapes that do not fit each other, an unknown output or kernel.
@@ -199,3 +200,26 @@ def kernel_model(
         rows = X.take(support) if isinstance(X, Csr) else X[support]
     n = int(coef.shape[-1])
     return KernelModel(rows, coef[..., support], kernel, intercept, classes, output, support, n)
+
+
+def expansion_model(
+    kernel: Any, weights: Any, intercept: Any, classes: np.ndarray | None, output: str
+) -> KernelModel:
+    """The model of rankers with support vectors of their own.
+
+    Args:
+      kernel: the kernel as the solver has it.
+      weights: (m, 1 + d) or (K, m, 1 + d), each vector behind its coefficient.
+      intercept, classes, output: as in :class:`KernelModel`.
+    """
+    weights = np.asarray(weights)
+    many = weights.reshape(-1, *weights.shape[-2:])
+    ranker, place = np.nonzero(many[..., 0])
+    if not ranker.size:  # no array without entries: a coefficient of 0 stands for none
+        ranker = place = np.zeros(1, int)
+    own = many[ranker, place]
+    vectors, position = np.unique(own[:, 1:], axis=0, return_inverse=True)
+    dual = np.zeros((len(many), len(vectors)), weights.dtype)
+    np.add.at(dual, (ranker, position), own[:, 0])
+    coef = dual.reshape(*weights.shape[:-2], len(vectors))
+    return KernelModel(vectors, coef, kernel, intercept, classes, output)

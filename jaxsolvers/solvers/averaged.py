@@ -59,7 +59,7 @@ class Averaged(Solver):
       power: exponent of the polynomial average, > 0; 3 by default.
 
     Raises (from ``validate``, called by ``fit``):
-      ValueError: a number out of its range, an unknown choice.
+      ValueError: a number out of its range, an unknown choice, a solver with a budget.
 
     Example:
       >>> import numpy as np, jaxsolvers as js
@@ -72,6 +72,14 @@ class Averaged(Solver):
     start: Number = number(default=0, minimum=0, integer=True)
     kind: str = choice("uniform", "polynomial", "random", default="uniform")
     power: Number = number(default=3.0, above=0)
+
+    def validate(self, prefix: str = "") -> None:
+        super().validate(prefix)
+        if self.solver.own_vectors:
+            raise ValueError(
+                f"{prefix}solver must have weights that can be averaged, got "
+                f"{type(self.solver).__name__}, whose support vectors change from round to round"
+            )
 
     @property
     def loss(self) -> Any:

@@ -50,12 +50,7 @@ class KernelSolver(Solver):
         self, n_rankers: int | None, n_features: int, n_classes: int | None = None
     ) -> None:
         super().check_shapes(n_rankers, n_features, n_classes)
-        for leaf in self.numbers():
-            if leaf.name.startswith("kernel.") and jnp.ndim(leaf.value) > 0:
-                raise ValueError(
-                    f"{leaf.name} must be a single number: all rankers share the kernel's values; "
-                    f"got an array of shape {jnp.shape(leaf.value)}"
-                )
+        check_one_kernel(self)
 
     def init(self, problem: Problem, dtype: Any) -> State:
         return self.without_kernel().init(problem, dtype)
@@ -89,6 +84,16 @@ class KernelSolver(Solver):
 
     def rounds(self, weight: Array) -> Array:
         return self.without_kernel().rounds(weight)
+
+
+def check_one_kernel(solver: Solver) -> None:
+    """Raise a ValueError if the kernel has a number for each ranker."""
+    for leaf in solver.numbers():
+        if leaf.name.startswith("kernel.") and jnp.ndim(leaf.value) > 0:
+            raise ValueError(
+                f"{leaf.name} must be a single number: all rankers share the kernel's values; "
+                f"got an array of shape {jnp.shape(leaf.value)}"
+            )
 
 
 @member

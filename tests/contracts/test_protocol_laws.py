@@ -29,7 +29,7 @@ import jaxsolvers as js
 from jaxsolvers.members import member, number
 from jaxsolvers.protocol import Batch, Solver
 
-every_solver = members.every_solver()
+every_solver = members.every_solver(*members.expansions())
 DTYPES = [np.float32, np.float64] if FLOAT.itemsize == 8 else [np.float32]
 
 
@@ -98,7 +98,8 @@ def test_types_and_structure_of_the_state_are_a_fixed_point(solver: Solver, dtyp
         assert all(field.shape == () and field.dtype == dtype for field in info[:4]), name
         assert info.finite.shape == () and info.finite.dtype == np.bool_, name
     final = jax.eval_shape(own.weights, state)
-    assert final.shape == (D,) and final.dtype == dtype
+    shape = (own.budget, 1 + D) if own.own_vectors else (D,)
+    assert final.shape == shape and final.dtype == dtype
     counters = [leaf.dtype for leaf in jax.tree.leaves(state) if leaf.dtype != dtype]
     assert counters and set(counters) == {np.dtype(np.int32)}
 
