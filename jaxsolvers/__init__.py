@@ -20,6 +20,7 @@ from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
 from jaxsolvers.solvers.sdca import SDCA
 from jaxsolvers.solvers.sgd import SGD
+from jaxsolvers.solvers.svrg import SVRG
 
 if TYPE_CHECKING:
     from jaxsolvers import data, theory, transforms
@@ -34,6 +35,7 @@ __all__ = [
     "RDA",
     "SDCA",
     "SGD",
+    "SVRG",
     "AdaGradFOBOS",
     "AdaGradRDA",
     "Averaged",

@@ -72,6 +72,7 @@ class Loss(Member):
 
     classification: ClassVar[bool] = True  # targets are -1 or +1
     couples_rows: ClassVar[bool] = False
+    curvature: Any = None  # sup d2l/dz2 where there is one
     joint: ClassVar[bool] = False  # of the scores of all classes at once, see JointLoss
 
     def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
@@ -277,6 +278,10 @@ class Solver(Member):
     def recomputed(self, state: State) -> State:
         """The state with what it recomputes from its "feature" fields now and then."""
         return state
+
+    def surveys(self) -> tuple[Any, ...]:
+        """``solvers.survey.Survey``: passes over all rows before each epoch, one after another."""
+        return ()
 
     def without_kernel(self) -> Solver:
         """The solver that does the rounds once rows come as a ``Gram`` layout."""

@@ -17,6 +17,7 @@ from references.pegasos import pegasos
 from references.proximal import proximal
 from references.sdca import sdca
 from references.sgd import norma_rate, sgd
+from references.svrg import svrg
 
 import jaxsolvers as js
 from jaxsolvers.regularizers.full_metric import rank_tolerance
@@ -145,6 +146,17 @@ def reference_sdca(solver: js.SDCA, data: Data) -> tuple[Any, Fields]:
     return run, {"scalars.t": run.t, "dual": [dual[:N] for dual in run.dual]}
 
 
+def reference_svrg(solver: js.SVRG, data: Data) -> tuple[Any, Fields]:
+    """Rounds without a snapshot; those with one are in test_svrg.py."""
+    name, parameter = members.reference_loss(solver.loss)
+    rate = None if solver.learning_rate is None else float(solver.learning_rate)
+    run = svrg(
+        data.X, data.y, data.batches, lam=float(solver.lam), rate=rate, loss=name,
+        parameter=parameter, weights=data.weight,
+    )  # fmt: skip
+    return run, {"t": run.t, "vector": run.w}
+
+
 REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
     "Pegasos": reference_pegasos,
     "AdaGradRDA": partial(reference_adagrad, "rda"),
@@ -156,6 +168,7 @@ REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
     "SGD": partial(reference_shrinking, lambda solver: lambda t: float(solver.learning_rate)),
     "NORMA": partial(reference_shrinking, lambda s: norma_rate(float(s.lam), float(s.c))),
     "SDCA": reference_sdca,
+    "SVRG": reference_svrg,
 }
 
 

@@ -21,6 +21,7 @@ from jaxsolvers.engine.progress import Progress
 from jaxsolvers.engine.record import recorded
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.stream import read_given
+from jaxsolvers.engine.survey import survey
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Group, advance
 from jaxsolvers.models import KernelModel, LinearModel
@@ -235,6 +236,7 @@ def _train_chunk(
     for epoch in job.epochs:
         totals = _Totals(sizes)
         epochs.append(totals)
+        groups = survey(job, groups, epoch)
         for slab, count in job.slabs.epoch(epoch):
             infos = []
             for i, group in enumerate(groups):

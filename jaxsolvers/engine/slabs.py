@@ -101,14 +101,15 @@ class Slabs:
         """The values on every device."""
         return jax.device_put(values, everywhere(self.data.mesh))
 
-    def epoch(self, number: int) -> Iterator[tuple[Slab, int]]:
-        """Yield (slab, number of rows) in the epoch's order.
+    def epoch(self, number: int, survey: bool = False) -> Iterator[tuple[Slab, int]]:
+        """Yield (slab, number of rows) in the epoch's order; in a survey each row comes once.
 
         A slab whose pieces must be visited apart comes once for each, the rows with the last.
         """
         data, n = self.data, self.data.examples.n
         draw = self.put(raw_bits(data.words, number, 1, DRAW_STREAM).view(np.uint32))
-        order = epoch_order(data.order, n, data.words, number, data.window)
+        kind = "cyclic" if survey and data.order == "uniform" else data.order
+        order = epoch_order(kind, n, data.words, number, data.window)
         start = 0
         while start < n:
             stop = self.cut(start, order)

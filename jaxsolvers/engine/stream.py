@@ -134,7 +134,7 @@ class StreamSlabs(Slabs):
     rows: int  # of a window
     make: Callable[..., Slabs]  # (data, like=the slabs of the window before)
 
-    def epoch(self, number: int) -> Iterator[tuple[Slab, int]]:
+    def epoch(self, number: int, survey: bool = False) -> Iterator[tuple[Slab, int]]:
         start = 0
         like: Slabs | None = None
         for i, window in enumerate(self.data.examples.values.windows(self.rows)):
@@ -148,7 +148,7 @@ class StreamSlabs(Slabs):
                 window=i,
             )
             like = self.make(data, like=like)
-            yield from like.epoch(number)
+            yield from like.epoch(number, survey)
             start = stop
 
     def _part(self, start: int, stop: int) -> Any:

@@ -225,6 +225,21 @@ def _nothing(assignment: Assignment, alive: Array) -> Info:
     return Info(zero, zero, zero, zero, alive)
 
 
+@partial(jax.jit, static_argnames=("plan", "opens"), donate_argnames="lanes")
+def through_survey(look: Any, lanes: Lanes, *, plan: Plan, opens: bool) -> Lanes:
+    """The lanes as a survey takes them over, or as it hands them back."""
+
+    def one(look: Any, state: State) -> State:
+        return look.open(state) if opens else look.close(state)
+
+    def tile(look: Any, lanes: Lanes) -> Lanes:
+        state = jax.vmap(one, in_axes=(look.ranker_axes(), 0))(look, lanes.state)
+        return lanes._replace(state=state)
+
+    split = PartitionSpec(AXIS)
+    return _per_device(plan, tile, (_specs(look), split), split)(look, lanes)
+
+
 @partial(jax.jit, static_argnames="plan")
 def tile_weights(solver: Solver, state: State, *, plan: Plan) -> Array:
     """The weights of a tile's rankers, (T, d)."""

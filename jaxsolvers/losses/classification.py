@@ -52,6 +52,8 @@ class SquaredHinge(DualLoss):
       (0.5, -1.0)
     """
 
+    curvature = 1.0
+
     def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
         shortfall = jnp.maximum(1 - target * score, 0)
         return shortfall * shortfall / 2, -target * shortfall
@@ -83,6 +85,10 @@ class SmoothedHinge(DualLoss):
 
     gamma: Number = number(default=1.0, above=0)
 
+    @property
+    def curvature(self) -> Number:
+        return 1 / self.gamma
+
     def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
         shortfall = 1 - target * score
         inside = jnp.clip(shortfall, 0, self.gamma)
@@ -111,6 +117,8 @@ class Logistic(DualLoss):
       >>> round(float(value[0]), 6), float(slope[0])
       (0.693147, -0.5)
     """
+
+    curvature = 0.25
 
     def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
         margin = target * score

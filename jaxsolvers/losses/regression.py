@@ -25,6 +25,8 @@ class Squared(DualLoss):
 
     classification = False
 
+    curvature = 1.0
+
     def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
         residual = score - target
         return residual * residual / 2, residual
@@ -83,6 +85,8 @@ class Huber(DualLoss):
     classification = False
 
     delta: Number = number(default=1.0, above=0)
+
+    curvature = 1.0
 
     def pointwise(self, score: Array, target: Array) -> tuple[Array, Array]:
         residual = score - target

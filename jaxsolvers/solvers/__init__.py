@@ -11,6 +11,7 @@ from jaxsolvers.solvers.pegasos import Pegasos
 from jaxsolvers.solvers.rda import RDA
 from jaxsolvers.solvers.sdca import SDCA
 from jaxsolvers.solvers.sgd import SGD
+from jaxsolvers.solvers.svrg import SVRG
 
 __all__ = [
     "FOBOS",
@@ -18,6 +19,7 @@ __all__ = [
     "RDA",
     "SDCA",
     "SGD",
+    "SVRG",
     "AdaGradFOBOS",
     "AdaGradRDA",
     "Averaged",

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxsolvers.members import Array, Number, choice, member, number, part
 from jaxsolvers.protocol import Batch, Entry, Info, Problem, Solver, State
 from jaxsolvers.solvers.running import Running
+from jaxsolvers.solvers.survey import within
 
 __all__ = ["Averaged"]
 
@@ -132,6 +133,9 @@ class Averaged(Solver):
 
     def rounds(self, weight: Array) -> Array:
         return self.solver.rounds(weight)
+
+    def surveys(self) -> tuple[Any, ...]:
+        return within(self.solver.surveys())
 
     def without_kernel(self) -> Solver:
         return dataclasses.replace(self, solver=self.solver.without_kernel())
