@@ -32,15 +32,11 @@ def orders(kind: str, n: int, seeds: int, epochs: int) -> np.ndarray:
       epochs: passes.
     """
     drawn = np.empty((seeds, epochs, n), np.int32)
-    if kind == "cyclic":
-        drawn[:] = np.arange(n)
-        return drawn
+    once = kind == "shuffled once"
     for seed, epoch in np.ndindex(seeds, epochs):
-        once = kind == "shuffled once"
-        rows = epoch_order(
-            "permutation" if once else kind, n, key_words(seed), 0 if once else epoch
-        )
-        drawn[seed, epoch] = rows
+        words, at = key_words(seed), 0 if once else epoch
+        rows = epoch_order("permutation" if once else kind, n, words, at)
+        drawn[seed, epoch] = np.arange(n) if rows is None else rows
     return drawn
 
 

@@ -1,0 +1,378 @@
+"""What ``pegasos_studies`` measured, drawn and in words: every sentence is made from the record.
+
+``python -m benchmarks.papers.pegasos_report`` writes the plots and the Markdown again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.plotting import Curve, panels
+from benchmarks.recording import RESULTS
+
+GROWN = 1.5  # k T has grown when its median is this many times that of k = 1
+CLEAR = 2.0  # standard errors of a difference that make it one
+
+
+def written(record: dict[str, Any], folder: Path) -> str:
+    """Write the plot and the Markdown of a study and return the Markdown."""
+    name = record["study"]
+    title, words, draw = STUDIES[name]
+    picture = f"pegasos_{name}.png"
+    draw(record, folder / picture)
+    made = record["environment"]
+    sets = "; ".join(
+        f"{own['set']}: {own['rows']:,} rows of {own['features']} features"
+        for own in record["sets"]
+    )
+    lines = [
+        f"# {title}",
+        "",
+        f"`python -m benchmarks.papers.pegasos_studies {name}`: hinge loss, float32, unit rows "
+        f"({sets}); jax {made['versions']['jax']} on {made['cores']} cores of {made['cpu']}, "
+        f"commit {made['commit']}. Numbers are means over seeds ± one standard error.",
+        "",
+        *words(record),
+        "",
+        f"![{title}]({picture})",
+    ]
+    text = "\n".join(lines) + "\n"
+    (folder / f"pegasos_{name}.md").write_text(text)
+    return text
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def told(mean: float, error: float | None, unit: float = 1.0) -> str:
+    """A mean with its standard error to one digit, the mean as exactly as that makes sense."""
+    mean, error = mean / unit, None if error is None else error / unit
+    if error is None or not error > 0:
+        return f"{mean:.4g}"
+    digits = max(0, -int(np.floor(np.log10(error))))
+    if abs(mean) >= 1e4 or digits > 6:
+        return f"{mean:.3g} ± {error:.1g}"
+    return f"{mean:.{digits}f} ± {error:.{digits}f}"
+
+
+def clearly_lower(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether a (mean, standard error) lies below another by more than noise."""
+    return other[0] - one[0] > CLEAR * float(np.hypot(one[1], other[1]))
+
+
+def runs(values: list[tuple[float, str]]) -> str:
+    """(lam, name) in order as "name for lam 1e-07 ... 1e-05, ..."."""
+    parts = []
+    for name, group in groupby(values, key=lambda value: value[1]):
+        lams = [lam for lam, _ in group]
+        span = f"{lams[0]:.1e}" if len(lams) == 1 else f"{lams[0]:.1e} ... {lams[-1]:.1e}"
+        parts.append(f"{name} for lam = {span}")
+    return ", ".join(parts)
+
+
+# ---- lambda --------------------------------------------------------------------------------
+
+
+def at_lams(row: dict[str, Any], what: str) -> dict[float, tuple[float, float]]:
+    """(mean, standard error) by lambda."""
+    found = row[what]
+    return dict(
+        zip(
+            row["lam"],
+            zip(found["mean"], found["standard_error"], strict=True),
+            strict=True,
+        )
+    )
+
+
+def lambda_words(record: dict[str, Any]) -> list[str]:
+    lines = [
+        "Objective after as many passes over the rows, 17 values of lambda as rankers of one fit. "
+        "An epoch of SVRG counts as 3 passes: two for its snapshot, one of rounds. Its learning "
+        "rate is the best of those tried for each lambda and number of passes, chosen in "
+        "hindsight, which favours it; of the hinge it has no smoothness to rely on. The optimum "
+        "lies between the dual and the primal objective of the long run of SDCA. Bold: lowest by "
+        "more than two standard errors of the difference.",
+    ]
+    for own in record["sets"]:
+        best, rows = own["optimum"], own["results"]
+        names = list(dict.fromkeys(row["contender"] for row in rows))
+        bounds = {
+            lam: (low, high)
+            for lam, low, high in zip(best["lam"], best["lower"], best["objective"], strict=True)
+        }
+        for passes in dict.fromkeys(row["passes"] for row in rows):
+            cells = {
+                row["contender"]: at_lams(row, "objective")
+                for row in rows
+                if row["passes"] == passes
+            }
+            shared = [lam for lam in best["lam"] if lam in cells["SVRG"]]
+            lines += ["", f"## {own['set']}, {passes} passes", ""]
+            body, winners = [], []
+            for lam in shared:
+                first, second = sorted((cells[name][lam], name) for name in names)[:2]
+                clear = clearly_lower(first[0], second[0])
+                winners.append((lam, first[1] if clear else f"{first[1]} and {second[1]} alike"))
+                body.append(
+                    [f"{lam:.1e}"]
+                    + [
+                        f"**{told(*cells[name][lam])}**"
+                        if clear and name == first[1]
+                        else told(*cells[name][lam])
+                        for name in names
+                    ]
+                    + [f"{bounds[lam][0]:.5g} ... {bounds[lam][1]:.5g}"]
+                )
+            lines += table(["lam", *names, "optimum"], body)
+            lines += ["", f"Lowest: {runs(winners)}."]
+        lines += ["", error_words(own, names)]
+    return lines
+
+
+def error_words(own: dict[str, Any], names: list[str]) -> str:
+    parts = []
+    for name in names:
+        row = next(r for r in own["results"] if r["contender"] == name and "test_error" in r)
+        errors = at_lams(row, "test_error")
+        lam = min(errors, key=lambda lam: errors[lam])
+        parts.append(f"{name} {told(*errors[lam], 0.01)} % at lam = {lam:.1e}")
+    return f"Lowest test error after {row['passes']} passes: {', '.join(parts)}."
+
+
+def draw_lambda(record: dict[str, Any], path: Path) -> None:
+    curves = {}
+    for own in record["sets"]:
+        for passes in dict.fromkeys(row["passes"] for row in own["results"]):
+            best = own["optimum"]
+            shown = [Curve("optimum (dual bound)", best["lam"], best["lower"], reference=True)]
+            shown += [
+                Curve(
+                    row["contender"],
+                    row["lam"],
+                    row["objective"]["mean"],
+                    row["objective"]["standard_error"],
+                )
+                for row in own["results"]
+                if row["passes"] == passes
+            ]
+            curves[f"{own['set']}, {passes} passes"] = shown
+    panels(curves, path, "lambda", "objective")
+
+
+# ---- batches -------------------------------------------------------------------------------
+
+
+def visits_by_k(own: dict[str, Any], excess: float) -> dict[int, np.ndarray]:
+    """K T of every seed, infinite where it was not reached."""
+    return {
+        row["k"]: row["k"] * np.array([np.inf if t is None else t for t in row["rounds"]], float)
+        for row in own["results"]
+        if row["excess"] == excess
+    }
+
+
+def growth(visits: dict[int, np.ndarray]) -> int | None:
+    """The smallest k from which on the median k T exceeds GROWN times that of the smallest k."""
+    medians = {k: float(np.median(own)) for k, own in visits.items()}
+    allowed = GROWN * medians[min(medians)]
+    last = max((k for k, median in medians.items() if median <= allowed), default=0)
+    return min((k for k in medians if k > last), default=None)
+
+
+def batches_words(record: dict[str, Any]) -> list[str]:
+    lines = [
+        "Rounds T of Pegasos with batches of k rows drawn with replacement until the objective of "
+        "the last weights is first within an excess of SDCA's dual bound; looked at after rounds "
+        "that grow by a fourth root of 2, so T is known to 19 %. Median [smallest, largest] over "
+        "the seeds."
+    ]
+    for own in record["sets"]:
+        wanted = list(dict.fromkeys(row["excess"] for row in own["results"]))
+        found = {excess: visits_by_k(own, excess) for excess in wanted}
+        head = ["k"]
+        for excess in wanted:
+            head += [f"T to {excess:.0%}", f"k T to {excess:.0%}"]
+        body = []
+        for k in found[wanted[0]]:
+            line = [str(k)]
+            for excess in wanted:
+                line += [quantiles(found[excess][k] / k), quantiles(found[excess][k])]
+            body.append(line)
+        seeds = len(own["results"][0]["rounds"])
+        lines += [
+            "",
+            f"## {own['set']}, lam = {own['lam']:g}, {seeds} seeds",
+            "",
+            *table(head, body),
+        ]
+        for excess in wanted:
+            visits = found[excess]
+            grown, first = growth(visits), float(np.median(visits[min(visits)]))
+            if not np.isfinite(first):
+                words = f"not reached with k = {min(visits)}"
+            elif grown is None:
+                words = f"k T stays within {GROWN} times that of k = 1 for every k tried"
+            else:
+                words = (
+                    f"k T exceeds {GROWN} times that of k = 1 ({first:,.0f} rows) from k = {grown} "
+                    "on; below it a batch costs no more rows than single ones"
+                )
+            lines += ["", f"To {excess:.0%}: {words}."]
+    return lines
+
+
+def quantiles(values: np.ndarray) -> str:
+    def one(value: float) -> str:
+        return f"{value:,.0f}" if np.isfinite(value) else "not reached"
+
+    return f"{one(float(np.median(values)))} [{one(values.min())}, {one(values.max())}]"
+
+
+def draw_batches(record: dict[str, Any], path: Path) -> None:
+    curves: dict[str, list[Curve]] = {}
+    for own in record["sets"]:
+        shown = []
+        for excess in dict.fromkeys(row["excess"] for row in own["results"]):
+            visits = {
+                k: np.log(values)
+                for k, values in visits_by_k(own, excess).items()
+                if np.isfinite(values).all()
+            }
+            means = [float(np.exp(values.mean())) for values in visits.values()]
+            errors = [
+                mean * float(values.std(ddof=1) / np.sqrt(len(values)))
+                for mean, values in zip(means, visits.values(), strict=True)
+            ]
+            shown.append(Curve(f"within {excess:.0%}", list(visits), means, errors))
+        curves[f"{own['set']}, lambda {own['lam']:g}"] = shown
+    panels(curves, path, "rows per round k", "rows visited, k T (geometric mean)")
+
+
+# ---- orders and projection -----------------------------------------------------------------
+
+
+def at_epoch(found: dict[str, Any], epoch: int) -> tuple[float, float | None]:
+    errors = found["standard_error"]
+    return found["mean"][epoch - 1], None if errors is None else errors[epoch - 1]
+
+
+def orders_words(record: dict[str, Any]) -> list[str]:
+    lines = [
+        "Excess of Pegasos' last weights over SDCA's dual bound, in percent. *Uniform*: draws with "
+        "replacement; *permutation*: a new one each epoch; *shuffled once*: one permutation "
+        "for all epochs, that is the cyclic order of a file shuffled before; *cyclic*: the file's "
+        "own order, a single run. Bold: lowest of the first three by over two standard errors.",
+    ]
+    for own in record["sets"]:
+        epochs = own["epochs"]
+        for lam in dict.fromkeys(row["lam"] for row in own["results"]):
+            rows = [row for row in own["results"] if row["lam"] == lam]
+            drawn = [row for row in rows if row["seeds"] > 1]
+            best, winners = {}, []
+            for epoch in epochs:
+                ranked = sorted((at_epoch(row["excess"], epoch), row["order"]) for row in drawn)
+                clear = clearly_lower(ranked[0][0], ranked[1][0])  # type: ignore[arg-type]
+                best[epoch] = ranked[0][1] if clear else None
+                winners.append(f"{ranked[0][1] if clear else 'none clearly'} after {epoch}")
+            body = []
+            for row in rows:
+                line = [f"{row['order']} ({row['seeds']})"]
+                for epoch in epochs:
+                    words = told(*at_epoch(row["excess"], epoch), 0.01)
+                    line.append(f"**{words}**" if best[epoch] == row["order"] else words)
+                body.append(line)
+            lines += ["", f"## {own['set']}, lam = {lam:g}", ""]
+            lines += table(["order (seeds)", *(f"{epoch} epochs" for epoch in epochs)], body)
+            lines += ["", f"Lowest: {', '.join(winners)}."]
+    return lines
+
+
+def draw_orders(record: dict[str, Any], path: Path) -> None:
+    curves: dict[str, list[Curve]] = {}
+    for own in record["sets"]:
+        lams = list(dict.fromkeys(row["lam"] for row in own["results"]))
+        for lam in lams[-2:]:
+            shown = []
+            for row in own["results"]:
+                if row["lam"] == lam:
+                    found = row["excess"]
+                    at = list(range(1, len(found["mean"]) + 1))
+                    shown.append(Curve(row["order"], at, found["mean"], found["standard_error"]))
+            curves[f"{own['set']}, lambda {lam:g}"] = shown
+    panels(curves, path, "epochs", "relative excess of the objective", log_x=False)
+
+
+def projection_words(record: dict[str, Any]) -> list[str]:
+    count = record["sets"][0]["seeds"]
+    lines = [
+        f"Excess of Pegasos' last weights over SDCA's dual bound, in percent, over {count} seeds "
+        "(new permutations), all seeds and lambdas as lanes of one program; seed by seed the "
+        "projected and the unprojected run see the same rows in the same order. The difference is "
+        "paired: projected less unprojected, below 0 where the projection helps.",
+    ]
+    for own in record["sets"]:
+        body, verdicts = [], []
+        for row in own["results"]:
+            for epoch in own["epochs"]:
+                mean, error = at_epoch(row["projected_minus_unprojected"], epoch)
+                lower = row["share_projected_lower"][epoch - 1]
+                equal = row["share_equal"][epoch - 1]
+                body.append(
+                    [
+                        f"{row['lam']:g}",
+                        str(epoch),
+                        told(*at_epoch(row["unprojected"], epoch), 0.01),
+                        told(*at_epoch(row["projected"], epoch), 0.01),
+                        told(mean, error, 0.01),
+                        f"{lower:.0%} ({equal:.0%} equal)",
+                    ]
+                )
+                if abs(mean) > CLEAR * (error or 0):
+                    side = "projected" if mean < 0 else "unprojected"
+                else:
+                    side = "neither"
+                verdicts.append(f"{side} at lam = {row['lam']:g} after {epoch}")
+        lines += ["", f"## {own['set']} ({own['seconds_of_all_runs']:.0f} s for all runs)", ""]
+        head = ["lam", "epochs", "unprojected", "projected", "difference", "seeds projected wins"]
+        lines += table(head, body)
+        lines += ["", f"Lower by more than two standard errors: {'; '.join(verdicts)}."]
+    return lines
+
+
+def draw_projection(record: dict[str, Any], path: Path) -> None:
+    curves: dict[str, list[Curve]] = {}
+    for own in record["sets"]:
+        for row in own["results"][-2:]:
+            at = list(range(1, len(row["projected"]["mean"]) + 1))
+            curves[f"{own['set']}, lambda {row['lam']:g}"] = [
+                Curve(name, at, row[name]["mean"], row[name]["standard_error"])
+                for name in ("unprojected", "projected")
+            ]
+    panels(curves, path, "epochs", "relative excess of the objective", log_x=False)
+
+
+Words = Callable[[dict[str, Any]], list[str]]
+Draw = Callable[[dict[str, Any], Path], None]
+STUDIES: dict[str, tuple[str, Words, Draw]] = {
+    "lambda": ("Objective against lambda", lambda_words, draw_lambda),
+    "batches": ("Rounds to an accuracy against the size of batches", batches_words, draw_batches),
+    "orders": ("The order of the rows", orders_words, draw_orders),
+    "projection": ("With and without the projection", projection_words, draw_projection),
+}
+
+
+if __name__ == "__main__":
+    for name in STUDIES:
+        source = RESULTS / f"pegasos_{name}.json"
+        if source.exists():
+            print(written(json.loads(source.read_text()), RESULTS))
