@@ -154,7 +154,11 @@ def draw_lambda(record: dict[str, Any], path: Path) -> None:
     for own in record["sets"]:
         for passes in dict.fromkeys(row["passes"] for row in own["results"]):
             best = own["optimum"]
-            shown = [Curve("optimum (dual bound)", best["lam"], best["lower"], reference=True)]
+            long = f"{best['passes']} passes of SDCA: both bounds"
+            shown = [
+                Curve(label, best["lam"], best[bound], reference=True)
+                for label, bound in ((long, "lower"), ("", "objective"))
+            ]
             shown += [
                 Curve(
                     row["contender"],
@@ -261,6 +265,16 @@ def draw_batches(record: dict[str, Any], path: Path) -> None:
 # ---- orders and projection -----------------------------------------------------------------
 
 
+def bound_words(own: dict[str, Any]) -> str:
+    """How far SDCA's dual bound may lie below the optimum."""
+    best, parts = own["optimum"], []
+    for lam in dict.fromkeys(row["lam"] for row in own["results"]):
+        place = int(np.argmin(np.abs(np.log(np.array(best["lam"]) / lam))))
+        width = best["objective"][place] / best["lower"][place] - 1
+        parts.append(f"{100 * max(width, 0):.2g} % at lam = {lam:g}")
+    return f"The optimum is above the bound by at most {', '.join(parts)}."
+
+
 def at_epoch(found: dict[str, Any], epoch: int) -> tuple[float, float | None]:
     errors = found["standard_error"]
     return found["mean"][epoch - 1], None if errors is None else errors[epoch - 1]
@@ -275,6 +289,7 @@ def orders_words(record: dict[str, Any]) -> list[str]:
     ]
     for own in record["sets"]:
         epochs = own["epochs"]
+        lines += ["", f"{own['set']}: {bound_words(own)[0].lower()}{bound_words(own)[1:]}"]
         for lam in dict.fromkeys(row["lam"] for row in own["results"]):
             rows = [row for row in own["results"] if row["lam"] == lam]
             drawn = [row for row in rows if row["seeds"] > 1]
@@ -292,7 +307,7 @@ def orders_words(record: dict[str, Any]) -> list[str]:
                     line.append(f"**{words}**" if best[epoch] == row["order"] else words)
                 body.append(line)
             lines += ["", f"## {own['set']}, lam = {lam:g}", ""]
-            lines += table(["order (seeds)", *(f"{epoch} epochs" for epoch in epochs)], body)
+            lines += table(["order (seeds)", *(f"epoch {epoch}" for epoch in epochs)], body)
             lines += ["", f"Lowest: {', '.join(winners)}."]
     return lines
 
@@ -343,6 +358,7 @@ def projection_words(record: dict[str, Any]) -> list[str]:
                     side = "neither"
                 verdicts.append(f"{side} at lam = {row['lam']:g} after {epoch}")
         lines += ["", f"## {own['set']} ({own['seconds_of_all_runs']:.0f} s for all runs)", ""]
+        lines += [bound_words(own), ""]
         head = ["lam", "epochs", "unprojected", "projected", "difference", "seeds projected wins"]
         lines += table(head, body)
         lines += ["", f"Lower by more than two standard errors: {'; '.join(verdicts)}."]
