@@ -10,7 +10,7 @@ import pytest
 
 import jaxsolvers as js
 from benchmarks.papers import ablations, pegasos_report, pegasos_studies, seeds
-from benchmarks.speed import memory, rankers, sparse, transforms
+from benchmarks.speed import memory, rankers, sdca, sparse, transforms
 
 
 def test_rankers_measures_every_task_and_draws(tmp_path):
@@ -38,6 +38,13 @@ def test_sparse_measures_its_tasks(tmp_path):
         assert row["ratio"] > 0 and row["measured_non_zeros"] > 0
         assert abs(row["accuracy"] - row["accuracy_sgdclassifier"]) < 0.35
     assert json.loads((tmp_path / "sparse.json").read_text())["tasks"]
+
+
+def test_sdca_measures_the_time_to_a_certified_gap(tmp_path):
+    record = sdca.main(["--tiny", "--out", str(tmp_path)])
+    assert record["worst_relative_gap"] <= sdca.RELATIVE_GAP and record["liblinear"]["reached"]
+    assert record["ratio"] > 0 and record["floor_seconds"] > 0
+    assert json.loads((tmp_path / "sdca.json").read_text())["epochs"] == record["epochs"]
 
 
 def test_transforms_measures_every_transformation_beside_its_peer(tmp_path):
@@ -95,4 +102,5 @@ def test_growth_is_where_visits_leave_those_of_the_smallest_batch():
     assert pegasos_report.growth({1: np.array([3.0]), 2: np.array([4.0])}) is None
     assert pegasos_report.told(0.12345, 0.004) == "0.123 ± 0.004"
     assert pegasos_report.clearly_lower((1.0, 0.1), (1.3, 0.1))
-    assert not pegasos_report.clearly_lower((1.0, 0.1), (1.2, 0.1))
+    cells = {"a": (1.0, 0.1), "b": (1.2, 0.1), "c": (1.5, 0.1)}
+    assert pegasos_report.lowest(cells) == ["a", "b"]

@@ -150,8 +150,8 @@ class LinearStep(Solver):
         return state._replace(square_norm=jnp.sum(state.vector * state.vector))
 
     def update(self, state: LinearStepState, batch: Batch) -> tuple[LinearStepState, Info]:
-        after, score, c = self._step(state, batch)
-        return self._checked(state, after, score, c, batch)
+        after, score, c, own = self._step(state, batch)
+        return self._checked(state, after, own, score, c, batch)
 
     def sweep(
         self, state: LinearStepState, block: Batch, batch_size: int = 1
@@ -163,24 +163,33 @@ class LinearStep(Solver):
         def step(
             state: LinearStepState, batch: Batch
         ) -> tuple[LinearStepState, tuple[Array, Array]]:
-            state, score, c = self._step(state, batch)
+            state, score, c, own = self._step(state, batch)
+            if own is not None:
+                state = state._replace(dual=_write(state.dual, batch.index, own.after))
             return state, (score, c)
 
         # What need not be known round by round is looked at once per block.
+        dual, own = _read(state.dual, block.index)
+        state = state._replace(dual=dual)
         after, (score, c) = jax.lax.scan(step, state, split_rows(block, batch_size))
+        if own is not None:
+            dual, own_after = _read(after.dual, block.index)
+            after, own = after._replace(dual=dual), Own(own, own_after)
         rows = block.target.shape
-        return self._checked(state, after, score.reshape(rows), c.reshape(rows), block)
+        return self._checked(state, after, own, score.reshape(rows), c.reshape(rows), block)
 
-    def _step(self, state: LinearStepState, batch: Batch) -> tuple[LinearStepState, Array, Array]:
-        """One round, and the score and coefficient of its rows."""
-        x, square_norm, dual = batch.x, state.square_norm, state.dual
+    def _step(
+        self, state: LinearStepState, batch: Batch
+    ) -> tuple[LinearStepState, Array, Array, Any]:
+        """One round, with the score, the coefficient and the duals, not yet kept, of its rows."""
+        x, square_norm = batch.x, state.square_norm
         # Kept as an array: computed twice, for the score and for the norm, it would be rounded
         # by the program around it, and that differs between devices.
         raw = jax.lax.optimization_barrier(x.scores(state.vector))
         score = self.scale(state.scalars) * raw + self.intercept(state.scalars)
-        own_dual = None if dual is None else _take(dual, batch.index)
+        dual, before = _read(state.dual, batch.index)
         scalars, b, c, own_dual = self.live_round(
-            state.scalars, score, batch.target, batch.weight, x.square_norms(), own_dual
+            state.scalars, score, batch.target, batch.weight, x.square_norms(), before
         )
         vector = b * state.vector + x.pull_back(c)
         if square_norm is not None:
@@ -190,14 +199,14 @@ class LinearStep(Solver):
             live = jnp.any(batch.weight > 0)
             square_norm = jnp.where(live, square_norm, state.square_norm)
             vector = jnp.where(live, shrink, 1) * vector
-        if dual is not None:
-            dual = dual.at[batch.index].set(own_dual, mode="drop")
-        return LinearStepState(scalars, vector, square_norm, dual), score, c
+        own = None if dual is None else Own(before, own_dual)
+        return LinearStepState(scalars, vector, square_norm, dual), score, c, own
 
     def _checked(
         self,
         before: LinearStepState,
         after: LinearStepState,
+        own: Any,
         score: Array,
         c: Array,
         batch: Batch,
@@ -206,7 +215,12 @@ class LinearStep(Solver):
         norms = () if after.square_norm is None else (after.square_norm,)
         finite = all_finite(batch.weight > 0, score, c, *norms)
         info = report(self.loss, score, batch.target, batch.weight, finite)
-        return keep_where(finite, after, before), info
+        dual = after.dual
+        if own is not None:
+            # Of the rows alone: a choice between two arrays of n would copy them each time.
+            dual = _write(dual, batch.index, jnp.where(finite, own.after, own.before))
+        kept = keep_where(finite, after._replace(dual=None), before._replace(dual=None))
+        return kept._replace(dual=dual), info
 
     def averaged_sweep(
         self, state: LinearStepState, block: Batch, batch_size: int, running: Running
@@ -229,13 +243,14 @@ class LinearStep(Solver):
         Returns:
           The state and the average after the block, and the Info of its rows.
         """
-        x, dual = block.x, state.dual
+        x = block.x
+        dual, before = _read(state.dual, block.index)
         rows = Rows(x.scores(state.vector), block.target, block.weight)
         shared = Shared(block.gram, None if dual is None else _first_occurrence(block.index))
         carry = Carry(
             state.scalars,
             state.square_norm,
-            None if dual is None else _take(dual, block.index),
+            before,
         )
         carry, moves, trace = recurrence(self, carry, rows, shared, batch_size, running is not None)
         norms = () if carry.square_norm is None else (carry.square_norm,)
@@ -252,7 +267,8 @@ class LinearStep(Solver):
             if exact is not None:
                 square_norm = jnp.where(jnp.any(block.weight > 0), exact, square_norm)
         if dual is not None:
-            dual = dual.at[block.index].set(carry.dual[shared.first], mode="drop")
+            own = jnp.where(finite, carry.dual[shared.first], before)
+            dual = _write(dual, block.index, own)
         if running is not None:
             counts, kept_mean, span, weights = self._mean_of_block(
                 running, trace, block.weight, batch_size
@@ -262,8 +278,9 @@ class LinearStep(Solver):
             running = keep_where(finite, after, running)
         info = report(self.loss, trace.score, block.target, block.weight, finite)
         # The vector was kept by its coefficients above: no pass over it is spent on the choice.
-        small = LinearStepState(carry.scalars, state.vector, square_norm, dual)
-        last = keep_where(finite, small, state)._replace(vector=vector)
+        small = LinearStepState(carry.scalars, None, square_norm, None)
+        last = keep_where(finite, small, state._replace(vector=None, dual=None))
+        last = last._replace(vector=vector, dual=dual)
         return last, running, info
 
     def _mean_of_block(
@@ -319,9 +336,32 @@ class LinearStep(Solver):
         return after, b, c, new_dual
 
 
-def _take(dual: Array, index: Array) -> Array:
-    # JAX's default fill is NaN, and a padded row must read a finite dual.
-    return jnp.take(dual, index, mode="fill", fill_value=0)
+class Own(NamedTuple):
+    """The duals of some rows, before and after their rounds."""
+
+    before: Array
+    after: Array
+
+
+def _read(dual: Any, index: Array) -> tuple[Any, Any]:
+    """All duals, and those of the rows ``index``; None and None without duals.
+
+    A gather may be computed anew by whatever uses it. Were that after the rows' duals are written,
+    all n would be copied in every round. What comes out of a loop, here of one trip, is computed.
+    """
+    if dual is None:
+        return None, None
+
+    def take(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        # JAX's default fill is NaN, and a padded row must read a finite dual.
+        return carry[0], jnp.take(carry[0], index, mode="fill", fill_value=0)
+
+    trips = (index[0] >= 0).astype(jnp.int32)  # 1, which no compiler knows
+    return jax.lax.fori_loop(0, trips, take, (dual, jnp.zeros(index.shape, dual.dtype)))
+
+
+def _write(dual: Array, index: Array, own: Array) -> Array:
+    return dual.at[index].set(own, mode="drop")
 
 
 def _first_occurrence(index: Array) -> Array:
