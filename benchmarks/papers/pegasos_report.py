@@ -304,14 +304,16 @@ def projection_words(record: dict[str, Any]) -> list[str]:
                 )
                 if abs(mean) > CLEAR * error:
                     side = "projected" if mean < 0 else "unprojected"
-                else:
-                    side = "neither"
-                verdicts.append(f"{side} at lam = {row['lam']:g} after {epoch}")
+                    verdicts.append(f"{side} lower at lam = {row['lam']:g} after {epoch}")
         lines += ["", f"## {own['set']} ({own['seconds_of_all_runs']:.0f} s for all runs)", ""]
         lines += [bound_words(own), ""]
         head = ["lam", "epochs", "unprojected", "projected", "difference", "seeds projected wins"]
         lines += table(head, body)
-        lines += ["", f"Lower by more than two standard errors: {'; '.join(verdicts)}."]
+        lines += [
+            "",
+            f"Beyond two standard errors in {len(verdicts)} of {len(body)} comparisons (chance alone: "
+            f"about 1 in 20){': ' if verdicts else ''}{'; '.join(verdicts)}.",
+        ]
     return lines
 
 
