@@ -311,8 +311,8 @@ def projection_words(record: dict[str, Any]) -> list[str]:
         lines += table(head, body)
         lines += [
             "",
-            f"Beyond two standard errors in {len(verdicts)} of {len(body)} comparisons (chance alone: "
-            f"about 1 in 20){': ' if verdicts else ''}{'; '.join(verdicts)}.",
+            f"Beyond two standard errors in {len(verdicts)} of {len(body)} comparisons (by chance "
+            f"alone about 1 in 20){': ' if verdicts else ''}{'; '.join(verdicts)}.",
         ]
     return lines
 
