@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import json
 
-from benchmarks.papers import ablations, kernel_machines
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsolvers as js
+from benchmarks.papers import (
+    ablations,
+    kernel_machines,
+    pegasos_report,
+    pegasos_studies,
+    seeds,
+)
 from benchmarks.speed import memory, rankers, sdca, sparse, transforms
 
 
@@ -71,3 +82,42 @@ def test_kernel_machines_are_measured_beside_libsvm(tmp_path):
     for name, point in found.items():
         assert "Budgeted" not in name or max(point["support_vectors"]) <= 10
     assert json.loads((tmp_path / "kernel_machines.json").read_text())["sets"]
+
+
+def test_pegasos_studies_measure_draw_and_tell(tmp_path):
+    records = pegasos_studies.main(["--tiny", "--out", str(tmp_path)])
+    assert set(records) == {"lambda", "batches", "orders", "projection"}
+    for name, record in records.items():
+        assert json.loads((tmp_path / f"pegasos_{name}.json").read_text())["sets"]
+        assert 1000 < (tmp_path / f"pegasos_{name}.png").stat().st_size < 100_000
+        assert "±" in (tmp_path / f"pegasos_{name}.md").read_text()
+        (found,) = record["sets"]
+        best = np.array(found["optimum"]["lower"])
+        assert (best <= np.array(found["optimum"]["objective"]) + 1e-6).all()
+    for row in records["lambda"]["sets"][0]["results"]:
+        own = np.isin(np.float32(pegasos_studies.LAMS), np.float32(row["lam"]))
+        bound = np.array(records["lambda"]["sets"][0]["optimum"]["lower"])[own]
+        assert (np.array(row["objective"]["mean"]) >= bound - 1e-6).all(), row["contender"]
+
+
+@pytest.mark.parametrize("kind", ["uniform", "permutation", "cyclic"])
+def test_a_lane_is_the_fit_of_its_seed(kind):
+    X, labels = js.data.blobs(60, 5, 2)
+    y, lams = np.where(labels == 1, 1, -1).astype(np.float32), np.array([1e-2, 1e-1], np.float32)
+    solver = js.Pegasos(lams, project=True).cast(np.float32).for_rankers(2)
+    visits = seeds.orders(kind, len(y), 3, 2)
+    found = seeds.objectives(solver, jnp.asarray(X), jnp.asarray(y), jnp.asarray(visits))
+    for place, lam in enumerate(lams.tolist()):
+        one = js.Pegasos(lam, project=True)
+        fit = js.fit(one, X, y, epochs=2, order=kind, key=2, record=("objective",))
+        np.testing.assert_allclose(found[2, place], fit.history["objective"], rtol=1e-4)
+
+
+def test_growth_is_where_visits_leave_those_of_the_smallest_batch():
+    visits = {1: [100, 110], 4: [90, 120], 16: [200, 190], 64: [800, np.inf]}
+    assert pegasos_report.growth({k: np.array(v) for k, v in visits.items()}) == 16
+    assert pegasos_report.growth({1: np.array([3.0]), 2: np.array([4.0])}) is None
+    assert pegasos_report.told(0.12345, 0.004) == "0.123 ± 0.004"
+    assert pegasos_report.clearly_lower((1.0, 0.1), (1.3, 0.1))
+    cells = {"a": (1.0, 0.1), "b": (1.2, 0.1), "c": (1.5, 0.1)}
+    assert pegasos_report.lowest(cells) == ["a", "b"]

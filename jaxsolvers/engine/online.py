@@ -88,10 +88,12 @@ def _check(solver: Solver, y: Any, options: Options) -> None:
         raise ValueError("tol and eval_set must be None for an iterator, read in one epoch")
     if isinstance(options.record, tuple | list) and MEASURED.intersection(options.record):
         raise ValueError(f"record must hold 'theory' alone for an iterator, got {options.record!r}")
-    if solver.kernel is not None or with_duals(solver) is not None:
+    looks_back = solver.finishes != "never" or bool(solver.surveys())
+    if solver.gram_kernel is not None or with_duals(solver) is not None or looks_back:
         raise ValueError(
             "X must be an array, a sparse matrix or a source that can be read again for "
-            f"{type(solver).__name__}, which keeps numbers of each row; got an iterator"
+            f"{type(solver).__name__}, which keeps numbers of each row or looks at all of them again; got "
+            "an iterator"
         )
     inner = getattr(solver, "solver", solver)
     if getattr(inner, "project", False) and not solver.loss.classification:

@@ -101,6 +101,11 @@ def check_measures(
             f"tol must be None for a source without eval_set (the {own} costs a pass), got {tol!r}"
         )
     argument = "eval_set" if evaluation is not None else "tol" if rule is not None else None
+    if argument and solver.own_vectors:
+        raise ValueError(
+            f"{argument} must be None for {type(solver).__name__}, whose support vectors change "
+            "from round to round"
+        )
     weighed = np.ndim(targets.positive_weight) > 0 or float(targets.positive_weight) != 1
     if argument and weighed and (targets.together is not None or data.kernel is not None):
         raise ValueError(

@@ -80,6 +80,11 @@ class Averaged(Solver):
                 f"{prefix}solver must have weights that can be averaged, got "
                 f"{type(self.solver).__name__}, whose support vectors change from round to round"
             )
+        if self.solver.finishes == "epoch":
+            raise ValueError(
+                f"{prefix}solver must not search for its bias (bias='search'): iterates of other "
+                f"biases have no mean; got {type(self.solver).__name__}"
+            )
 
     @property
     def loss(self) -> Any:
@@ -184,14 +189,6 @@ class Averaged(Solver):
 
     def check_rounds(self, batch_size: int, intercept: str, negatives: float | None) -> None:
         self.solver.check_rounds(batch_size, intercept, negatives)
-
-    def validate(self, prefix: str = "") -> None:
-        super().validate(prefix)
-        if self.solver.finishes == "epoch":
-            raise ValueError(
-                f"{prefix}solver must not search for its bias (bias='search'): iterates of other "
-                f"biases have no mean; got {type(self.solver).__name__}"
-            )
 
     def penalty(self, weights: Array) -> Array:
         return self.solver.penalty(weights)
