@@ -293,6 +293,8 @@ GOOD = js.BudgetedPegasos(0.1, RBF, 3)
         (r"^batch_size must be 1 for BudgetedPegasos, got 2", {}, {"batch_size": 2}),
         (r'^intercept must be "none" for BudgetedPegasos', {}, {"intercept": "column"}),
         (r"^record must hold 'theory' alone", {}, {"record": ("objective",)}),
+        (r"^tol must be None for BudgetedPegasos", {}, {"tol": 0.1}),
+        (r"^eval_set must be None for BudgetedPegasos", {}, {"eval_set": (X, Y)}),
     ],
 )
 def test_bad_input_is_named(match: str, changed: dict[str, Any], options: dict[str, Any]) -> None:

@@ -150,6 +150,20 @@ def test_what_an_iterator_cannot_do_is_refused(
         js.fit_one_vs_rest(solver, once(batches() if given is None else given), **arguments)
 
 
+@pytest.mark.parametrize(
+    "solver",
+    [
+        js.SDCA(0.1),
+        js.SVRG(0.1),
+        js.Pegasos(0.1, bias="batch"),
+        js.KernelPegasos(0.1, js.kernels.Linear()),
+    ],
+)
+def test_solvers_that_look_at_rows_again_refuse_an_iterator(solver: Any) -> None:
+    with pytest.raises(ValueError, match=r"X must be .* that can be read again for .* an iterator"):
+        js.fit_one_vs_rest(solver, once(batches()), batch_size=1 if solver.single_row else 2)
+
+
 def test_a_radius_made_of_all_targets_is_refused() -> None:
     solver = js.Pegasos(0.1, js.losses.Squared(), project=True)
     with pytest.raises(ValueError, match="project must be False for an iterator with Squared"):

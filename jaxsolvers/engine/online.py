@@ -92,8 +92,8 @@ def _check(solver: Solver, y: Any, options: Options) -> None:
     if solver.gram_kernel is not None or with_duals(solver) is not None or looks_back:
         raise ValueError(
             "X must be an array, a sparse matrix or a source that can be read again for "
-            f"{type(solver).__name__}, which keeps numbers of each row or looks at all of them again; got "
-            "an iterator"
+            f"{type(solver).__name__}, which keeps numbers of each row or looks at all of them "
+            "again; got an iterator"
         )
     inner = getattr(solver, "solver", solver)
     if getattr(inner, "project", False) and not solver.loss.classification:
