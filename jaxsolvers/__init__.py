@@ -7,8 +7,9 @@ from jaxsolvers import feature_maps, kernels, losses, metrics, regularizers
 from jaxsolvers.conversion import convert
 from jaxsolvers.engine.run import Fit, fit
 from jaxsolvers.engine.state import TrainState
-from jaxsolvers.models import KernelModel, LinearModel, load
+from jaxsolvers.models import KernelModel, LinearModel, OneVsOneModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
+from jaxsolvers.one_vs_one import fit_one_vs_one
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
@@ -44,12 +45,14 @@ __all__ = [
     "KernelPegasos",
     "Kernelized",
     "LinearModel",
+    "OneVsOneModel",
     "Pegasos",
     "TrainState",
     "convert",
     "data",
     "feature_maps",
     "fit",
+    "fit_one_vs_one",
     "fit_one_vs_rest",
     "kernels",
     "load",

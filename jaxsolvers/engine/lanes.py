@@ -43,7 +43,7 @@ def open_group(job: Job, start: int, stop: int) -> Group:
         put(job.at_zero.astype(dtype)),
         plan=job.plan,
         shape=job.shape,
-        n_examples=job.slabs.data.examples.n,
+        n_examples=job.slabs.data.n,
         dtype=dtype,
     )
     if job.before is not None:

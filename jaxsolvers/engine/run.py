@@ -195,12 +195,13 @@ def train(
     """
     job, chunk = prepare(solver, examples, targets, options)
     n_rankers = targets.n_rankers
-    rows = examples.n * len(job.epochs)
+    together = chunk if targets.own is None else job.group  # rankers that see the same slabs
+    visits = float(targets.totals(np.ones(examples.n)).sum())
     result = Result(job, n_rankers, chunked=chunk < n_rankers)
     history: list[dict[str, np.ndarray]] = []
-    with Progress(options.progress, rows * n_rankers) as bar:
-        for start in range(0, n_rankers, chunk):
-            groups, part = _train_chunk(job, start, min(start + chunk, n_rankers), bar)
+    with Progress(options.progress, visits * len(job.epochs)) as bar:
+        for start in range(0, n_rankers, together):
+            groups, part = _train_chunk(job, start, min(start + together, n_rankers), bar)
             history.append(part)
             for i, at in enumerate(range(start, n_rankers, job.group)[: len(groups)]):
                 result.take(groups[i], at)
@@ -217,7 +218,7 @@ def train(
         positives = targets.positives(live).astype(int)
         merged["positives"] = np.tile(positives, (len(merged["seconds"]), 1))
         _report_empty(positives, targets)
-    _report_lost(solver, state.alive, targets.classes)
+    _report_lost(solver, state.alive, targets)
     return coef, intercept, state, merged
 
 
@@ -228,6 +229,7 @@ def _train_chunk(
         open_group(job, at, min(at + job.group, stop)) for at in range(start, stop, job.group)
     ]
     sizes = [group.size for group in groups]
+    slabs = job.slabs.of(start, stop)
     epochs: list[_Totals] = []
     told: list[dict[str, np.ndarray]] = []
     waiting: tuple[_Totals, list[Info]] | None = None
@@ -235,7 +237,7 @@ def _train_chunk(
     for epoch in job.epochs:
         totals = _Totals(sizes)
         epochs.append(totals)
-        for slab, count in job.slabs.epoch(epoch):
+        for slab, count in slabs.epoch(epoch):
             infos = []
             for i, group in enumerate(groups):
                 lanes, info = advance(
@@ -294,7 +296,7 @@ def _report_empty(positives: np.ndarray, targets: Targets) -> None:
     """Say once which labels of label sets have no positive row."""
     empty = np.flatnonzero(positives == 0)
     if targets.output != "label" and empty.size and targets.classes is not None:
-        first = targets.classes[empty[0] : empty[0] + 1].tolist()[0]
+        first = targets.name(int(empty[0]))
         warnings.warn(
             f"{empty.size} of {positives.size} labels have no positive row (the first is "
             f"{first!r}; all in history['positives']): their rankers only learn to say no",
@@ -303,7 +305,7 @@ def _report_empty(positives: np.ndarray, targets: Targets) -> None:
         )
 
 
-def _report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -> None:
+def _report_lost(solver: Solver, alive: np.ndarray, targets: Targets) -> None:
     """Say once which rankers left the floats, and what to change."""
     own = [leaf.name for leaf in solver.numbers() if leaf.name.rsplit(".")[-1] in _RATES]
     advice = f"change {' or '.join(own) or 'the step size'}, or scale X"
@@ -314,10 +316,9 @@ def _report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) 
         )
     if not alive.all():
         lost = np.flatnonzero(~alive)
-        label = int(lost[0]) if classes is None else classes[lost[0] : lost[0] + 1].tolist()[0]
         warnings.warn(
             f"{lost.size} of {alive.size} rankers left the floating-point range (the first is "
-            f"{label!r}; all in state.alive) and score -inf; {advice}",
+            f"{targets.name(int(lost[0]))!r}; all in state.alive) and score -inf; {advice}",
             RuntimeWarning,
             stacklevel=4,
         )

@@ -3,5 +3,6 @@
 from jaxsolvers.models.kernel import KernelModel
 from jaxsolvers.models.linear import LinearModel, Pruned
 from jaxsolvers.models.loading import load
+from jaxsolvers.models.one_vs_one import OneVsOneModel
 
-__all__ = ["KernelModel", "LinearModel", "Pruned", "load"]
+__all__ = ["KernelModel", "LinearModel", "OneVsOneModel", "Pruned", "load"]

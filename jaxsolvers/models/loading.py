@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jaxsolvers.models import kernel_file, linear_file
+from jaxsolvers.models import kernel_file, linear_file, one_vs_one_file
 from jaxsolvers.models.archive import read_archive
 from jaxsolvers.models.kernel import KernelModel
 from jaxsolvers.models.linear import LinearModel
+from jaxsolvers.models.one_vs_one import OneVsOneModel
 
 __all__ = ["load"]
 
@@ -22,8 +23,8 @@ def load(path: str | os.PathLike[str]) -> Any:
       path: the file, exactly as it is called: no extension is added.
 
     Returns:
-      The LinearModel or KernelModel, its arrays in the host's memory in the dtypes they were saved
-      in. A large dense one is best put on a device once, before predicting often:
+      The LinearModel, KernelModel or OneVsOneModel, its arrays in the host's memory in the dtypes
+      they were saved in. A large dense one is best put on a device once, before predicting often:
       ``dataclasses.replace(model, coef=jax.device_put(model.coef))``.
 
     Raises:
@@ -44,8 +45,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         if kind == kernel_file.KIND:
             return KernelModel(**kernel_file.unpack(arrays))
+        if kind == one_vs_one_file.KIND:
+            return OneVsOneModel(*one_vs_one_file.unpack(arrays))
         if kind != linear_file.KIND:
-            known = f"{linear_file.KIND!r} and {kernel_file.KIND!r}"
+            kinds = (linear_file.KIND, kernel_file.KIND, one_vs_one_file.KIND)
+            known = ", ".join(map(repr, kinds))
             raise ValueError(f"it holds a {kind!r}, known are {known}")
         fields: Any = linear_file.unpack(arrays)
         return LinearModel(*fields)

@@ -32,9 +32,13 @@ class KernelSolver(Solver):
         return self.without_kernel().single_row
 
     def check_shapes(
-        self, n_rankers: int | None, n_features: int, n_classes: int | None = None
+        self,
+        n_rankers: int | None,
+        n_features: int,
+        n_classes: int | None = None,
+        each: str = "class",
     ) -> None:
-        super().check_shapes(n_rankers, n_features, n_classes)
+        super().check_shapes(n_rankers, n_features, n_classes, each)
         for leaf in self.numbers():
             if leaf.name.startswith("kernel.") and jnp.ndim(leaf.value) > 0:
                 raise ValueError(
