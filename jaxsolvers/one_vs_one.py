@@ -123,7 +123,7 @@ def fit_one_vs_one(
     n_pairs = len(own.pairs)
     solver.check_shapes(n_pairs, examples.d, each="pair")
     turns = np.array(own.turns)
-    if state is not None and len(state.alive) == n_pairs:
+    if state is not None and np.size(state.alive) == n_pairs:
         options = dataclasses.replace(
             options, state=dataclasses.replace(state, alive=np.asarray(state.alive)[turns])
         )

@@ -83,23 +83,28 @@ def choose_lanes(
 
     ``wanted`` rows and ``lanes``, if not None, are those of the run that is continued.
     """
+    room = MOST_LANES
+    if solver.kernel is not None:
+        room = min(room, GRAM_BYTES // (width * width * itemsize))
+    if lanes is None:
+        lanes = lanes_of_tile(own.lengths, batch_size, width, itemsize, room, platform)
     if wanted is None:
-        rows = lane_rows(own, batch_size, BLOCK_ROWS)
+        lane_bytes = lanes * width * itemsize
+        rows = lane_rows(own.lengths, batch_size, BLOCK_ROWS, lane_bytes, platform)
     else:
         rows = -(-wanted // batch_size) * batch_size
     # No Gram matrix serves two lanes: on a CPU their products cost more than row by row saves.
     gram = solver.gram and (platform != "cpu" or solver.kernel is not None)
-    room = MOST_LANES
-    if solver.kernel is not None:
-        room = GRAM_BYTES // (width * width * itemsize)
-    if lanes is None:
-        lanes = lanes_of_tile(own.lengths, rows, width, itemsize, room, platform)
     return Blocks(rows, False, gram and rows > 1 and batch_size < GRAM_BATCH), lanes
 
 
-def one_by_one(solver: Solver, examples: Examples) -> bool:
-    """Whether rankers with rows of their own are trained one after another."""
-    return examples.sparse and solver.lazy and solver.kernel is None
+def one_by_one(solver: Solver, examples: Examples, lanes: int | None) -> bool:
+    """Whether rankers with rows of their own are trained one after another.
+
+    ``lanes``, if not None, are those of a tile of the run that is continued.
+    """
+    lazy = examples.sparse and solver.lazy and solver.kernel is None
+    return lazy and lanes in (None, 1)
 
 
 def own_slabs(data: Data, blocks: Blocks, lanes: int, make: Callable[..., Slabs]) -> Slabs:

@@ -143,14 +143,15 @@ def prepare(
     if wanted is not None:
         wanted = checks.check_integer(wanted, "block_size")
     platform = mesh.devices.flat[0].platform
-    if own is not None and not one_by_one(solver, examples):
+    lanes = None if before is None else before.settings.tile
+    if own is not None and not one_by_one(solver, examples, lanes):
         width = examples.d + (intercept == "column") if solver.kernel is None else n
         blocks, tile = choose_lanes(
             solver,
             own,
             batch_size,
             wanted,
-            None if before is None else before.settings.tile,
+            lanes,
             width,
             examples.dtype.itemsize,
             platform,

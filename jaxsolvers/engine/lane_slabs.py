@@ -18,7 +18,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxsolvers.engine.dense_slabs import SLAB_BYTES, DenseSlabs
 from jaxsolvers.engine.order import DRAW_STREAM, epoch_order, raw_bits
-from jaxsolvers.engine.own_rows import OwnRows
 from jaxsolvers.engine.sharding import AXIS
 from jaxsolvers.engine.sizes import next_power_of_two
 from jaxsolvers.engine.slabs import Slab, Slabs, SlabShape
@@ -26,31 +25,46 @@ from jaxsolvers.features import Dense, Layout
 from jaxsolvers.members import Array
 
 MOST_LANES = 512
-# A round of a tile costs what so many numbers of its lanes do, whatever their number: on a CPU as
-# measured, elsewhere the launches of its kernels.
-ROUND_NUMBERS = {"cpu": 1 << 14}
-ELSEWHERE = 1 << 22
-
-
-def lane_rows(own: OwnRows, batch_size: int, most: int) -> int:
-    """Rows of a block: some blocks per ranker, so that the last one wastes little."""
-    rounds = next_power_of_two(-(-int(own.lengths.mean()) // batch_size)) // 4
-    return batch_size * max(1, min(most // batch_size, rounds))
+LEAST_ROWS = 16  # of a block that the lanes of a tile must have room for
+# What a round of a tile and a pass of one cost beside their lanes, in numbers of a lane: on a CPU
+# as measured, elsewhere the launches of kernels, of which fewer are better whatever they hold.
+ROUND_NUMBERS, TILE_NUMBERS = {"cpu": 1 << 9}, 1 << 19
+# Of a block of all lanes: on a CPU it must stay in a cache.
+BLOCK_BYTES = {"cpu": 1 << 22}
 
 
 def lanes_of_tile(
-    lengths: np.ndarray, block: int, width: int, itemsize: int, most: int, platform: str
+    lengths: np.ndarray, batch_size: int, width: int, itemsize: int, most: int, platform: str
 ) -> int:
-    """T for rankers of these numbers of rows, descending; no more than a slab has room for."""
+    """T for rankers of these numbers of rows, descending: what makes an epoch cost least.
+
+    A round costs what its lanes do, dummies and those that are done among them.
+    """
     n = len(lengths)
-    room = max(1, min(most, SLAB_BYTES // (block * width * itemsize), n))
-    fixed = ROUND_NUMBERS.get(platform, ELSEWHERE) / width
-    blocks = -(-lengths // block)
+    rows = max(batch_size, LEAST_ROWS)
+    room = max(1, min(most, SLAB_BYTES // (rows * width * itemsize), n))
+    least = -(-n // room)
     best: tuple[float, int] = (np.inf, 0)
-    for tiles in range(-(-n // room), min(n, 4 * -(-n // room) + 16) + 1):
+    for tiles in range(least, min(n, 4 * least + 16) + 1):
         size = -(-n // tiles)
-        best = min(best, (float(blocks[::size].sum() * (size + fixed)), -size))
+        rounds = lengths[::size].sum()
+        fixed = ROUND_NUMBERS.get(platform, 1 << 22)
+        cost = float(rounds) * (size * width + fixed) + len(lengths[::size]) * TILE_NUMBERS
+        best = min(best, (cost, -size))
     return -best[1]
+
+
+def lane_rows(
+    lengths: np.ndarray, batch_size: int, most: int, lane_bytes: int, platform: str
+) -> int:
+    """Rows of a block: some blocks per ranker, so that the last one wastes little.
+
+    ``lane_bytes`` are those of a row of every lane.
+    """
+    batches = next_power_of_two(-(-int(lengths.mean()) // batch_size)) // 4
+    room = BLOCK_BYTES.get(platform, SLAB_BYTES) // (lane_bytes * batch_size)
+    fitting = min(most // batch_size, room)
+    return batch_size * max(1, min(1 << max(fitting.bit_length() - 1, 0), batches))
 
 
 def lane_shape(longest: int, block: int, lanes: int, width: int, itemsize: int) -> SlabShape:

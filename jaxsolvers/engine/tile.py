@@ -110,8 +110,8 @@ def advance(
     split, whole = PartitionSpec(AXIS), PartitionSpec()
     rows: Any = whole
     if plan.own:
-        lane: Any = PartitionSpec(None, AXIS)
-        rows = Slab(lane, lane, lane, lane, lane, *(4 * [whole]))
+        of_rows: list[Any] = 5 * [PartitionSpec(None, AXIS)] + 4 * [whole]
+        rows = Slab(*of_rows)
     return _per_device(plan, tile, (_specs(solver), split, split, rows), split)(
         solver, lanes, assignment, slab
     )
