@@ -52,7 +52,7 @@ def test_ties_go_to_the_margins_and_then_to_the_first_class():
 
 
 def test_two_classes_are_one_ranker():
-    model = js.OneVsOneModel(js.LinearModel(np.ones((1, 1)), np.zeros(1), None), [7, 9])
+    model = js.OneVsOneModel(js.LinearModel(np.ones((1, 1), F), np.zeros(1), None), [7, 9])
     assert model.predict(np.array([[0.5], [-0.5], [0.0]])).tolist() == [7, 9, 9]
 
 
@@ -77,7 +77,7 @@ def test_a_model_comes_back_from_its_file_to_the_bit(tmp_path):
 
 
 def test_a_damaged_file_is_told(tmp_path):
-    rankers = js.LinearModel(np.ones((3, 2)), np.zeros(3), None)
+    rankers = js.LinearModel(np.ones((3, 2), F), np.zeros(3), None)
     arrays = one_vs_one_file.pack(rankers, NAMES[:3])
     changes = {
         "no entry 'labels'": {"labels": None},
@@ -93,7 +93,7 @@ def test_a_damaged_file_is_told(tmp_path):
 
 
 def test_refusals_name_the_argument():
-    rankers = js.LinearModel(np.ones((3, 2)), np.zeros(3), None)
+    rankers = js.LinearModel(np.ones((3, 2), F), np.zeros(3), None)
     model = js.OneVsOneModel(rankers, NAMES[:3])
     with pytest.raises(ValueError, match="method must be one of 'vote', 'margin', got 'votes'"):
         model.predict(np.ones((1, 2)), "votes")
