@@ -115,7 +115,7 @@ def fit_one_vs_one(
         mesh=mesh,
         progress=progress,
     )
-    if any(name != "theory" for name in record):
+    if isinstance(record, list | tuple) and any(name != "theory" for name in record):
         raise ValueError(f"record must be () or ('theory',) for pairs of classes, got {record!r}")
     codes, classes = read_single(y, examples.n, options.known_classes())
     _check_every_class(codes, classes, inputs.check_sample_weight(sample_weight, examples.n))

@@ -195,8 +195,9 @@ def train(
     """
     job, chunk = prepare(solver, examples, targets, options)
     n_rankers = targets.n_rankers
-    together = chunk if targets.own is None else job.group  # rankers that see the same slabs
-    visits = float(targets.totals(np.ones(examples.n)).sum())
+    own = targets.own
+    together = chunk if own is None else job.group  # rankers that see the same slabs
+    visits = examples.n * n_rankers if own is None else int(own.lengths.sum())
     result = Result(job, n_rankers, chunked=chunk < n_rankers)
     history: list[dict[str, np.ndarray]] = []
     with Progress(options.progress, visits * len(job.epochs)) as bar:

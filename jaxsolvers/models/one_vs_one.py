@@ -38,8 +38,8 @@ class OneVsOneModel:
       ValueError: another number of rankers than there are pairs of classes.
 
     Example:
-      >>> import numpy as np, jaxsolvers as js
-      >>> rankers = js.LinearModel(np.array([[1.0, -1], [1, 0], [0, 1]]), np.zeros(3), None)
+      >>> import jax.numpy as jnp, numpy as np, jaxsolvers as js
+      >>> rankers = js.LinearModel(jnp.array([[1.0, -1], [1, 0], [0, 1]]), jnp.zeros(3), None)
       >>> model = js.OneVsOneModel(rankers, np.array(["a", "b", "c"]))
       >>> model.pairs.tolist(), model.predict(np.array([[1.0, 2.0], [-1.0, -2.0]])).tolist()
       ([[0, 1], [0, 2], [1, 2]], ['b', 'c'])
