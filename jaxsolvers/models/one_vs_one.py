@@ -100,7 +100,8 @@ class OneVsOneModel:
         "vote": the class with most votes, of each ranker one: for its first class where the score
         is above 0, else for its second. Ties go to the class of the larger sum of margins, and
         then to the first class. "margin": the class of the largest sum of margins,
-        ``sum_b s_ab`` with ``s_ba = -s_ab``, ties to the first class.
+        ``sum_b s_ab`` with ``s_ba = -s_ab``, ties to the first class. A pair that never saw the
+        row's class may have a large margin for it: on most data votes are right more often.
 
         Args:
           X: (n, d), dense or sparse.
