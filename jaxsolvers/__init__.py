@@ -7,8 +7,9 @@ from jaxsolvers import feature_maps, kernels, losses, metrics, regularizers
 from jaxsolvers.conversion import convert
 from jaxsolvers.engine.run import Fit, fit
 from jaxsolvers.engine.state import TrainState
-from jaxsolvers.models import KernelModel, LinearModel, load
+from jaxsolvers.models import KernelModel, LinearModel, OneVsOneModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
+from jaxsolvers.one_vs_one import fit_one_vs_one
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.arow import AROW
@@ -51,6 +52,7 @@ __all__ = [
     "KernelPegasos",
     "Kernelized",
     "LinearModel",
+    "OneVsOneModel",
     "PassiveAggressive",
     "Pegasos",
     "TrainState",
@@ -58,6 +60,7 @@ __all__ = [
     "data",
     "feature_maps",
     "fit",
+    "fit_one_vs_one",
     "fit_one_vs_rest",
     "kernels",
     "load",

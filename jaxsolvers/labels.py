@@ -49,6 +49,26 @@ def read_labels(y: Any, n: int, classes: Any, known: np.ndarray | None) -> Label
     return _from_indicator(_dense_indicator(checks.host_array(y, "y")), n, declared, "indicator")
 
 
+def read_single(y: Any, n: int, known: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of n rows, one each: codes (n,) int32 into the classes, and these.
+
+    Args:
+      y: (n,) labels.
+      n: rows of X.
+      known: those of the run that is continued, or None.
+
+    Raises:
+      ValueError: of another shape or kind, one class alone, or a label that is not known; the
+        message names y.
+    """
+    labels = checks.check_labels(y, n)
+    if known is None and len(found := np.unique(labels)) == 1:
+        raise ValueError(f"y must hold at least two classes, got only {found.tolist()[0]!r}")
+    codes, classes, _ = _from_labels(labels, known)
+    assert isinstance(codes, np.ndarray)
+    return codes, classes
+
+
 def _distinct(classes: Any) -> np.ndarray:
     array = np.asarray(classes)
     if array.ndim != 1 or len(array) < 2:

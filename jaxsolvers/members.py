@@ -269,7 +269,11 @@ class Member:
         return self.map_numbers(lambda leaf: None if leaf.shared else 0)
 
     def check_shapes(
-        self, n_rankers: int | None, n_features: int, n_classes: int | None = None
+        self,
+        n_rankers: int | None,
+        n_features: int,
+        n_classes: int | None = None,
+        each: str = "class",
     ) -> None:
         """Check how many values each number has.
 
@@ -277,6 +281,7 @@ class Member:
           n_rankers: K, or None for a single ranker, which takes single numbers only.
           n_features: d.
           n_classes: C, of which a joint loss has a table.
+          each: what a ranker stands for.
 
         Raises:
           ValueError: an array of another shape; the message names the field and the accepted
@@ -297,7 +302,7 @@ class Member:
                 words += f", one per feature ({n_features})"
             if n_rankers is not None:
                 accepted.append((n_rankers, *per_feature))
-                words += f" or one per class ({n_rankers})"
+                words += f" or one per {each} ({n_rankers})"
             if shape not in accepted:
                 raise ValueError(f"{leaf.name} must be {words}, got an array of shape {shape}")
 

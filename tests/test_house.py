@@ -40,7 +40,7 @@ LAYERS = [
     {"models", "metrics", "theory", "data", "conversion"},
     {"engine"},
     {"labels"},
-    {"multiclass", "ranking", "structured", "selection"},
+    {"multiclass", "one_vs_one", "ranking", "structured", "selection"},
     {"estimators", "cli", "__main__", "__init__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -147,6 +147,7 @@ def test_every_name_of_a_public_module_is_documented_with_an_example(module):
         js.fit,
         js.fit_one_vs_rest,
         js.structured.fit_structured,
+        js.fit_one_vs_one,
         *(getattr(module, n) for module in (js.metrics, js.transforms) for n in module.__all__),
     ],
 )

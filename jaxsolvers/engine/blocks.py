@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -12,10 +13,15 @@ import numpy as np
 
 from jaxsolvers.csr import Csr
 from jaxsolvers.engine.dense_slabs import DenseSlabs, dense_shape
-from jaxsolvers.engine.gram_slabs import gram_slabs
+from jaxsolvers.engine.gram_lanes import GramLanes
+from jaxsolvers.engine.gram_slabs import GRAM_BYTES, gram_slabs
 from jaxsolvers.engine.inputs import Examples
+from jaxsolvers.engine.lane_slabs import MOST_LANES, LaneSlabs, lane_rows, lane_shape, lanes_of_tile
 from jaxsolvers.engine.order import epoch_order
+from jaxsolvers.engine.own_rows import OwnRows
+from jaxsolvers.engine.ranker_slabs import ranker_slabs
 from jaxsolvers.engine.row_slabs import RowShape, RowSlabs, row_shape, sample_blocks
+from jaxsolvers.engine.sharding import n_devices
 from jaxsolvers.engine.sizes import next_power_of_two
 from jaxsolvers.engine.slabs import Data, Slabs
 from jaxsolvers.engine.targets import Targets
@@ -61,6 +67,53 @@ def choose_blocks(
     else:
         rounds = -(-wanted // batch_size)
     return Blocks(rounds * batch_size, False, gram)
+
+
+def choose_lanes(
+    solver: Solver,
+    own: OwnRows,
+    batch_size: int,
+    wanted: int | None,
+    lanes: int | None,
+    width: int,
+    itemsize: int,
+    platform: str,
+) -> tuple[Blocks, int]:
+    """The blocks and the lanes of a tile for rankers with ``own`` rows of ``width`` coordinates.
+
+    ``wanted`` rows and ``lanes``, if not None, are those of the run that is continued.
+    """
+    room = MOST_LANES
+    if solver.kernel is not None:
+        room = min(room, GRAM_BYTES // (width * width * itemsize))
+    if lanes is None:
+        lanes = lanes_of_tile(own.lengths, batch_size, width, itemsize, room, platform)
+    if wanted is None:
+        lane_bytes = lanes * width * itemsize
+        rows = lane_rows(own.lengths, batch_size, BLOCK_ROWS, lane_bytes, platform)
+    else:
+        rows = -(-wanted // batch_size) * batch_size
+    # No Gram matrix serves two lanes: on a CPU their products cost more than row by row saves.
+    gram = solver.gram and (platform != "cpu" or solver.kernel is not None)
+    return Blocks(rows, False, gram and rows > 1 and batch_size < GRAM_BATCH), lanes
+
+
+def one_by_one(solver: Solver, examples: Examples, lanes: int | None) -> bool:
+    """Whether rankers with rows of their own are trained one after another.
+
+    ``lanes``, if not None, are those of a tile of the run that is continued.
+    """
+    lazy = examples.sparse and solver.lazy and solver.kernel is None
+    return lazy and lanes in (None, 1)
+
+
+def own_slabs(data: Data, blocks: Blocks, lanes: int, make: Callable[..., Slabs]) -> Slabs:
+    """The slabs of rankers with rows of their own."""
+    if blocks.restricted:
+        return ranker_slabs(data, blocks.rows, make)
+    kind = LaneSlabs if data.kernel is None else GramLanes
+    shape = lane_shape(data.n, blocks.rows, lanes, data.width, data.examples.dtype.itemsize)
+    return kind(data, shape, lanes * n_devices(data.mesh), blocks.gram)
 
 
 def _cheapest(values: Csr, batch_size: int, order: np.ndarray | None, platform: str) -> int:

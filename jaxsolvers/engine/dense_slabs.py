@@ -37,14 +37,16 @@ class DenseSlabs(Slabs):
     gram: bool
 
     def features(self, rows: np.ndarray, live: np.ndarray, contiguous: bool) -> Features:
-        if isinstance(self.data.examples.values, jax.Array):
-            gathered: Any = self._on_device(rows, live, contiguous)
-        else:
-            gathered = self._on_host(rows, live, contiguous)
-        x = self.put(gathered)
+        x = self.put(self.gathered(rows, live, contiguous))
         n_blocks = -(-len(rows) // self.shape.rows)
         segments = np.array([[0, n_blocks]], np.int32)
         return Features(Dense(x), _grams(x) if self.gram else None, segments, [(0, 1, 1)])
+
+    def gathered(self, rows: np.ndarray, live: np.ndarray, contiguous: bool) -> Any:
+        """The rows as blocks (S, B, d), those not ``live`` all zeros, where X lies."""
+        if isinstance(self.data.examples.values, jax.Array):
+            return self._on_device(rows, live, contiguous)
+        return self._on_host(rows, live, contiguous)
 
     def _on_host(self, rows: np.ndarray, live: np.ndarray, contiguous: bool) -> np.ndarray:
         # A new buffer each time: a device may go on reading the previous one.

@@ -49,7 +49,7 @@ class GramSlabs(Slabs):
             values = self.put(values.reshape(self.shape.blocks, self.shape.rows, n))
         keep = self.data.weight > 0
         index = self.put(self.filled(np.where(live, rows, n), n, np.int32))
-        x = _layout(
+        x = gram_layout(
             values,
             self.put(self.diagonal),
             index,
@@ -136,7 +136,7 @@ def _diagonal_of(examples: Examples) -> Array:
 
 
 @partial(jax.jit, static_argnames="constant")
-def _layout(values: Array, diagonal: Array, index: Array, keep: Any, *, constant: bool) -> Gram:
+def gram_layout(values: Array, diagonal: Array, index: Array, keep: Any, *, constant: bool) -> Gram:
     """The rows as a layout; those of weight 0 are 0, as rows and as columns.
 
     With a constant feature of 1 beside the others every kernel value is 1 larger.

@@ -31,6 +31,11 @@ class Examples:
         """Whether the rows are sparse."""
         return getattr(self.values, "sparse", isinstance(self.values, Csr))
 
+    def take(self, rows: np.ndarray) -> Examples:
+        """Some of the rows, copied."""
+        values = self.values
+        return Examples(values.take(rows) if isinstance(values, Csr) else values[rows], self.dtype)
+
     @property
     def n(self) -> int:
         return self.values.shape[0]

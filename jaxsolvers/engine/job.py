@@ -14,7 +14,14 @@ from jax.sharding import Mesh
 
 from jaxsolvers import checks
 from jaxsolvers.engine import inputs
-from jaxsolvers.engine.blocks import check_sparse, choose_blocks, make_slabs
+from jaxsolvers.engine.blocks import (
+    check_sparse,
+    choose_blocks,
+    choose_lanes,
+    make_slabs,
+    one_by_one,
+    own_slabs,
+)
 from jaxsolvers.engine.evaluation import Evaluation
 from jaxsolvers.engine.gram_slabs import kernel_of
 from jaxsolvers.engine.inputs import Examples
@@ -142,26 +149,43 @@ def prepare(
     solver: Solver, examples: Examples, targets: Targets, options: Options
 ) -> tuple[Job, int]:
     """Check and complete all arguments; returns the job and the number of rankers per chunk."""
-    n, n_rankers = examples.n, targets.n_rankers
+    own, n_rankers = targets.own, targets.n_rankers
+    n = examples.n if own is None else own.longest  # rows of a ranker
     before = options.state
     batch_size, order, words, epochs = schedule_of(options, n)
     intercept = checks.check_option(options.resumed("intercept", "none"), "intercept", INTERCEPTS)
     solver.check_rounds(batch_size, intercept, targets.negatives)
-    weight = inputs.check_sample_weight(options.sample_weight, n, as_given=options.stream)
+    weight = inputs.check_sample_weight(options.sample_weight, examples.n, as_given=options.stream)
     mesh = mesh_of(options.mesh, examples.values)
-    tile = tile_size(n_rankers)
     if examples.sparse:
         check_sparse(solver, targets)
     streamed = isinstance(examples.values, Stream)
     if streamed and order == "uniform":
         raise ValueError('order must be "permutation" or "cyclic" for a source, got "uniform"')
     sample = Examples(examples.values.first_window(), examples.dtype) if streamed else examples
+    if own is not None and examples.sparse:
+        sample = examples.take(own.of(0))
     wanted = options.resumed("block_size", None)
     if wanted is not None:
         wanted = checks.check_integer(wanted, "block_size")
     platform = mesh.devices.flat[0].platform
-    first_order = epoch_order(order, sample.n, words, 0) if examples.sparse else None
-    blocks = choose_blocks(solver, sample, batch_size, wanted, first_order, tile, platform)
+    lanes = None if before is None else before.settings.tile
+    if own is not None and not one_by_one(solver, examples, lanes):
+        width = examples.d + (intercept == "column") if solver.kernel is None else n
+        blocks, tile = choose_lanes(
+            solver,
+            own,
+            batch_size,
+            wanted,
+            lanes,
+            width,
+            examples.dtype.itemsize,
+            platform,
+        )
+    else:
+        tile = tile_size(n_rankers) if own is None else 1
+        first_order = epoch_order(order, sample.n, words, 0) if examples.sparse else None
+        blocks = choose_blocks(solver, sample, batch_size, wanted, first_order, tile, platform)
     with np.errstate(over="ignore", under="ignore"):
         numbers = solver.cast(examples.dtype)
     numbers.validate()  # again: 1e-60 is 0 in float32
@@ -181,6 +205,7 @@ def prepare(
         together=targets.together,
         dtype=examples.dtype.name,
         classes=None if targets.classes is None else tuple(targets.classes.tolist()),
+        turns=None if own is None else own.turns,
         label_dtype="" if targets.classes is None else targets.classes.dtype.str,
     )
     if before is not None:
@@ -191,10 +216,13 @@ def prepare(
     ready = ready.for_rankers(n_rankers)
     data = Data(
         examples, targets.values, weight, intercept == "column", mesh, words, order, n,
-        kernel=kernel,
+        own=own, kernel=kernel,
     )  # fmt: skip
     make = partial(make_slabs, blocks=blocks, solver=ready, batch_size=batch_size, tile=tile)
-    slabs = stream_slabs(data, blocks.rows, make) if streamed else make(data)
+    if own is not None:
+        slabs = own_slabs(data, blocks, tile, make)
+    else:
+        slabs = stream_slabs(data, blocks.rows, make) if streamed else make(data)
     assignment, live, at_zero = _assign(solver, targets, weight, examples.dtype, options.stream)
     shape = (data.width,) if targets.together is None else (targets.together, data.width)
     record = check_record(options.record, ready, data, targets, shape)
@@ -205,7 +233,13 @@ def prepare(
         at_zero,
         live,
         ranker_seeds(words, n_rankers),
-        Plan(mesh, batch_size, blocks.gram and blocks.restricted, targets.together),
+        Plan(
+            mesh,
+            batch_size,
+            blocks.gram and blocks.restricted,
+            targets.together,
+            own is not None and not blocks.restricted,
+        ),
         settings,
         words,
         epochs,
@@ -244,15 +278,16 @@ def _assign(
     """
     n_rankers, n_classes = targets.n_rankers, targets.n_classes
     positive = np.broadcast_to(targets.positive_weight, (n_classes,))
-    live = max(float((weight > 0).sum()), 1.0)  # a batch of a stream may have none
+    # A batch of a stream may have no live row.
+    live = np.maximum(targets.totals((weight > 0).astype(float)), 1)
     positives = targets.positives(weight)
     # Positives first, then divided by the mean over live rows (which is 1 before).
-    mean = (weight.sum() + (positive - 1) * positives) / live
+    mean = (targets.totals(weight) + (positive - 1) * positives) / live
     if stream:  # the mean over all rows is not known
         mean = np.ones_like(mean)
     if targets.joint:
         positive = mean = np.ones(1)
-        at_zero = np.full(1, positives @ _joint_at_zero(solver.loss.cast(dtype), n_classes) / live)
+        at_zero = positives @ _joint_at_zero(solver.loss.cast(dtype), n_classes) / live[:1]
     elif targets.per_ranker or solver.loss.classification:
         of_positive, of_negative = _ends_at_zero(solver.loss.cast(dtype).for_rankers(n_rankers))
         share = positive * positives / (mean * live)
@@ -262,14 +297,14 @@ def _assign(
     else:
         values = jnp.asarray(targets.values, dtype)
         losses = np.asarray(solver.loss.cast(dtype).value_and_slope(0 * values, values)[0])
-        at_zero = np.full(n_rankers, (weight * losses).sum() / live)
+        at_zero = (weight * losses).sum() / live
     assignment = Assignment(
         np.arange(n_rankers, dtype=np.int32),
         (positive / mean).astype(dtype),
         (1 / mean).astype(dtype),
         _share(targets, weight, dtype),
     )
-    return assignment, np.full(n_rankers, live), at_zero
+    return assignment, live[:n_rankers], at_zero
 
 
 def _share(targets: Targets, weight: np.ndarray, dtype: Any) -> np.ndarray | None:

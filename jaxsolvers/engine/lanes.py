@@ -46,7 +46,7 @@ def open_group(job: Job, rankers: np.ndarray, lanes: Lanes | None = None) -> Gro
             put(job.seeds),
             plan=job.plan,
             shape=job.shape,
-            n_examples=job.slabs.data.examples.n,
+            n_examples=job.slabs.data.n,
             dtype=dtype,
         )
     return Group(solver, jax.tree.map(put, job.assignment), lanes, count)

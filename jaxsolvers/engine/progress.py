@@ -9,7 +9,7 @@ from typing import Any, Self
 class Progress:
     """Counts rows x rankers done; silent unless asked."""
 
-    def __init__(self, shown: bool, total: int | None) -> None:
+    def __init__(self, shown: bool, total: float | None) -> None:
         self._bar: Any = None
         if shown:
             try:
@@ -23,7 +23,7 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def advance(self, done: int) -> None:
+    def advance(self, done: float) -> None:
         if self._bar is not None:
             self._bar.update(done)
 

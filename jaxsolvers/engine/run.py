@@ -270,17 +270,18 @@ def train(
       (coef (K, d), intercept (K,), state, history with (epochs, K) and (K,) arrays).
     """
     job, chunk = prepare(solver, examples, targets, options)
-    n_rankers, rule = targets.n_rankers, job.measures.rule
+    n_rankers, rule, own = targets.n_rankers, job.measures.rule, targets.own
+    together = chunk if own is None else job.group  # rankers that see the same slabs
+    visits = examples.n * n_rankers if own is None else int(own.lengths.sum())
     seen = None
     if rule is not None:
         seen = Seen.of(rule, n_rankers, None if job.before is None else job.before.seen)
-    rows = examples.n * len(job.epochs)
     result = Result(job, n_rankers, chunked=chunk < n_rankers)
     parts: list[dict[str, np.ndarray]] = []
     bounds: list[np.ndarray | None] = []
-    with Progress(options.progress, rows * n_rankers) as bar:
-        for start in range(0, n_rankers, chunk):
-            lineup, part = _train_chunk(job, start, min(start + chunk, n_rankers), seen, bar)
+    with Progress(options.progress, visits * len(job.epochs)) as bar:
+        for start in range(0, n_rankers, together):
+            lineup, part = _train_chunk(job, start, min(start + together, n_rankers), seen, bar)
             parts.append(part)
             counts = np.nansum(part["violations"], axis=0)
             for group, at in lineup.home():
@@ -300,14 +301,14 @@ def train(
         history["positives"] = np.tile(positives, (epochs, 1))
         if not options.stream:
             _report_empty(positives, targets)
-    report_lost(solver, state.alive, targets.classes)
+    report_lost(solver, state.alive, targets)
     return coef, intercept, state, history
 
 
 def _train_chunk(
     job: Job, start: int, stop: int, seen: Seen | None, bar: Progress
 ) -> tuple[Lineup, dict[str, np.ndarray]]:
-    lineup = Lineup(job, start, stop)
+    lineup, slabs = Lineup(job, start, stop), job.slabs.of(start, stop)
     if seen is not None:
         lineup.put_away(seen.stopped[start:stop])
     epochs: list[Totals] = []
@@ -320,7 +321,7 @@ def _train_chunk(
         totals, groups = Totals(stop - start, lineup.places()), lineup.groups
         epochs.append(totals)
         groups[:] = survey(job, groups, epoch)
-        for slab, count in job.slabs.epoch(epoch):
+        for slab, count in slabs.epoch(epoch):
             infos = []
             for i, group in enumerate(groups):
                 lanes, info = advance(
@@ -363,7 +364,7 @@ def _report_empty(positives: np.ndarray, targets: Targets) -> None:
     """Say once which labels of label sets have no positive row."""
     empty = np.flatnonzero(positives == 0)
     if targets.output != "label" and empty.size and targets.classes is not None:
-        first = targets.classes[empty[0] : empty[0] + 1].tolist()[0]
+        first = targets.name(int(empty[0]))
         warnings.warn(
             f"{empty.size} of {positives.size} labels have no positive row (the first is "
             f"{first!r}; all in history['positives']): their rankers only learn to say no",
@@ -372,7 +373,7 @@ def _report_empty(positives: np.ndarray, targets: Targets) -> None:
         )
 
 
-def report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -> None:
+def report_lost(solver: Solver, alive: np.ndarray, targets: Targets | None = None) -> None:
     """Say once which rankers left the floats, and what to change."""
     own = [leaf.name for leaf in solver.numbers() if leaf.name.rsplit(".")[-1] in _RATES]
     advice = f"change {' or '.join(own) or 'the step size'}, or scale X"
@@ -383,10 +384,10 @@ def report_lost(solver: Solver, alive: np.ndarray, classes: np.ndarray | None) -
         )
     if not alive.all():
         lost = np.flatnonzero(~alive)
-        label = int(lost[0]) if classes is None else classes[lost[0] : lost[0] + 1].tolist()[0]
+        first = int(lost[0]) if targets is None else targets.name(int(lost[0]))
         warnings.warn(
             f"{lost.size} of {alive.size} rankers left the floating-point range (the first is "
-            f"{label!r}; all in state.alive) and score -inf; {advice}",
+            f"{first!r}; all in state.alive) and score -inf; {advice}",
             RuntimeWarning,
             stacklevel=5,
         )

@@ -19,6 +19,7 @@ from jax.sharding import Mesh
 from jaxsolvers.csr import Csr
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.order import DRAW_STREAM, epoch_order, raw_bits
+from jaxsolvers.engine.own_rows import OwnRows
 from jaxsolvers.engine.sharding import everywhere
 from jaxsolvers.engine.sizes import bucket, largest_block
 from jaxsolvers.engine.targets import LabelSets
@@ -75,7 +76,20 @@ class Data:
     n: int  # rows of the whole run, of which these are the window-th part, from row `first` on
     first: int = 0
     window: int = 0
+    own: OwnRows | None = None  # the rows of each ranker, n of them at most; all by default
     kernel: Any = None  # its values with the n rows are what the solver sees, not the columns of X
+
+    def part(self, ranker: int) -> Data:
+        """The own rows of a ranker by themselves."""
+        assert self.own is not None
+        rows = self.own.of(ranker)
+        return dataclasses.replace(
+            self,
+            examples=self.examples.take(rows),
+            target=self.own.signs(ranker, rows),
+            weight=self.weight[rows],
+            own=None,
+        )
 
     @property
     def width(self) -> int:
@@ -97,12 +111,16 @@ class Slabs:
         assert isinstance(sets, Csr)
         return bucket(largest_block(sets.lengths, self.shape.rows, self.data.order == "uniform"))
 
+    def of(self, start: int, stop: int) -> Slabs:
+        """The slabs that the rankers start ... stop - 1 see."""
+        return self
+
     def put(self, values: Any) -> Array:
         """The values on every device."""
         return jax.device_put(values, everywhere(self.data.mesh))
 
-    def epoch(self, number: int, survey: bool = False) -> Iterator[tuple[Slab, int]]:
-        """Yield (slab, number of rows) in the epoch's order; in a survey each row comes once.
+    def epoch(self, number: int, survey: bool = False) -> Iterator[tuple[Slab, float]]:
+        """Yield (slab, rows per ranker) in the epoch's order; in a survey each row comes once.
 
         A slab whose pieces must be visited apart comes once for each, the rows with the last.
         """

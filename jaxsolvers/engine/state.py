@@ -31,6 +31,7 @@ class Settings:
     together: int | None  # classes trained as one problem
     dtype: str
     classes: tuple[Any, ...] | None  # labels in the order of the rankers
+    turns: tuple[int, ...] | None  # what each ranker of the tiles is called, if in another order
     label_dtype: str  # of the labels, as NumPy writes it
 
 

@@ -139,7 +139,7 @@ class StreamSlabs(Slabs):
     rows: int  # of a window
     make: Callable[..., Slabs]  # (data, like=the slabs of the window before)
 
-    def epoch(self, number: int, survey: bool = False) -> Iterator[tuple[Slab, int]]:
+    def epoch(self, number: int, survey: bool = False) -> Iterator[tuple[Slab, float]]:
         start = 0
         like: Slabs | None = None
         for i, window in enumerate(self.data.examples.values.windows(self.rows)):

@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from jaxsolvers.csr import Csr
+from jaxsolvers.engine.own_rows import OwnRows
 from jaxsolvers.engine.sizes import bucket, extended
 from jaxsolvers.members import Array, arrays
 
@@ -26,6 +27,7 @@ class Targets:
     output: str = "label"  # as LinearModel.output
     together: int | None = None  # classes trained as one problem, of weights (K, d); n_rankers is 1
     joint: bool = False  # by a loss of all their scores at once
+    own: OwnRows | None = None  # the rows of each ranker; all of them by default
 
     @property
     def per_ranker(self) -> bool:
@@ -39,12 +41,28 @@ class Targets:
 
     def positives(self, weight: np.ndarray) -> np.ndarray:
         """Sum of the weights (n,) of the positive rows of each ranker or class, (K,)."""
+        if self.own is not None:
+            return self.own.sums(weight)[1]
         if isinstance(self.values, Csr):
             entries = np.repeat(weight, self.values.lengths)
             return np.bincount(self.values.indices, weights=entries, minlength=self.n_classes)
         if self.per_ranker or self.joint:
             return np.bincount(self.values, weights=weight, minlength=self.n_classes)
         return np.full(self.n_rankers, weight[self.values > 0].sum())
+
+    def totals(self, weight: np.ndarray) -> np.ndarray:
+        """Sum of the weights (n,) of all rows of each ranker or class, (K,)."""
+        if self.own is not None:
+            return self.own.sums(weight)[0]
+        return np.full(self.n_classes, weight.sum())
+
+    def name(self, ranker: int) -> Any:
+        """What a user calls a ranker: its label, both labels of a pair, or its number."""
+        if self.classes is None:
+            return ranker
+        if self.own is not None:
+            return tuple(self.classes[self.own.pairs[ranker]].tolist())
+        return self.classes[ranker : ranker + 1].tolist()[0]
 
 
 @arrays

@@ -37,6 +37,7 @@ class Plan:
     batch_size: int
     gram: bool = False  # sparse blocks are swept by their Gram matrix
     together: int | None = None  # classes that one lane trains as one problem
+    own: bool = False  # the blocks of a slab hold rows for each lane
 
 
 class Lanes(NamedTuple):
@@ -106,11 +107,34 @@ def advance(
     Returns:
       The lanes after the slab and the summed Info of its rows, fields (T,).
     """
-    tile = partial(_sparse_tile if isinstance(slab.x, Rows) else _dense_tile, plan)
+    shared = _sparse_tile if isinstance(slab.x, Rows) else _dense_tile
+    tile = partial(_own_tile if plan.own else shared, plan)
     split, whole = PartitionSpec(AXIS), PartitionSpec()
-    return per_device(plan, tile, (specs_of(solver), split, split, whole), split)(
+    rows: Any = whole
+    if plan.own:
+        of_rows: list[Any] = 5 * [PartitionSpec(None, AXIS)] + 4 * [whole]
+        rows = Slab(*of_rows)
+    return per_device(plan, tile, (specs_of(solver), split, split, rows), split)(
         solver, lanes, assignment, slab
     )
+
+
+def _own_tile(
+    plan: Plan, solver: Solver, lanes: Lanes, assignment: Assignment, slab: Slab
+) -> tuple[Lanes, Info]:
+    """Rows and targets have an axis for the lanes, after that of the blocks."""
+    mapped = jax.vmap(
+        partial(_one, plan, slab.draw), in_axes=(solver.ranker_axes(), 0, 0, 0, (0, 0))
+    )
+
+    def body(i: Array, carry: tuple[Lanes, Info]) -> tuple[Lanes, Info]:
+        lanes, sums = carry
+        block = Batch(*entry((slab.x, slab.target, slab.weight, slab.index, slab.gram), i))
+        state, alive, info = mapped(solver, *lanes, block, (block.target, assignment))
+        return Lanes(state, alive), sums.plus(info)
+
+    start = (lanes, _nothing(assignment, lanes.alive))
+    return lax.fori_loop(slab.segments[0, 0], slab.segments[0, 1], body, start)
 
 
 def _dense_tile(

@@ -64,6 +64,11 @@ def duality_gap(
     if not hasattr(state, "settings") or not hasattr(state, "tiles"):
         raise ValueError(f"state must be the state of a fit, got {type(state).__name__}")
     settings, tiles = state.settings, state.tiles()
+    if settings.turns is not None:
+        raise ValueError(
+            "state must be one of js.fit or js.fit_one_vs_rest, got one of pairs of classes, whose "
+            "rankers see rows of their own"
+        )
     if dict(settings.solver)["type"] != type(solver).__name__:
         made = dict(settings.solver)["type"]
         raise ValueError(f"state was made by {made}, got solver = {type(solver).__name__}")

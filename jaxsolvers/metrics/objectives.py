@@ -58,6 +58,10 @@ def objective(
       >>> float(js.metrics.objective(js.Pegasos(0.5), model, np.ones((1, 1)), np.array([1])))
       1.0
     """
+    if not hasattr(model, "n_rankers"):
+        raise ValueError(
+            f"model must be one of js.fit or js.fit_one_vs_rest, got {type(model).__name__}"
+        )
     X = check_csr(X, model.n_features) if is_sparse(X) else check_matrix(X, model.n_features)
     y = check_csr(y, name="y") if is_sparse(y) else host_array(y, "y")
     n, several = X.shape[0], model.n_rankers is not None

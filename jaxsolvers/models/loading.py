@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jaxsolvers.models import kernel_file, linear_file, structured_file
+from jaxsolvers.models import kernel_file, linear_file, one_vs_one_file, structured_file
 from jaxsolvers.models.archive import read_archive
 from jaxsolvers.models.kernel import KernelModel
 from jaxsolvers.models.linear import LinearModel
+from jaxsolvers.models.one_vs_one import OneVsOneModel
 from jaxsolvers.models.structured import StructuredModel
 
 __all__ = ["load"]
@@ -23,9 +24,9 @@ def load(path: str | os.PathLike[str]) -> Any:
       path: the file, exactly as it is called: no extension is added.
 
     Returns:
-      The LinearModel, KernelModel or StructuredModel, its arrays in the host's memory in the dtypes
-      they were saved in. A large dense one is best put on a device once, before predicting often:
-      ``dataclasses.replace(model, coef=jax.device_put(model.coef))``.
+      The LinearModel, KernelModel, OneVsOneModel or StructuredModel, its arrays in the host's
+      memory in the dtypes they were saved in. A large dense one is best put on a device once,
+      before predicting often: ``dataclasses.replace(model, coef=jax.device_put(model.coef))``.
 
     Raises:
       ValueError: not a file of ``model.save``, written by a newer release, cut off, damaged, or
@@ -47,8 +48,16 @@ def load(path: str | os.PathLike[str]) -> Any:
             return KernelModel(**kernel_file.unpack(arrays))
         if kind == structured_file.KIND:
             return StructuredModel(**structured_file.unpack(arrays))
+        if kind == one_vs_one_file.KIND:
+            return OneVsOneModel(*one_vs_one_file.unpack(arrays))
         if kind != linear_file.KIND:
-            known = f"{linear_file.KIND!r}, {kernel_file.KIND!r} and {structured_file.KIND!r}"
+            kinds = (
+                linear_file.KIND,
+                kernel_file.KIND,
+                one_vs_one_file.KIND,
+                structured_file.KIND,
+            )
+            known = ", ".join(map(repr, kinds))
             raise ValueError(f"it holds a {kind!r}, known are {known}")
         fields: Any = linear_file.unpack(arrays)
         return LinearModel(*fields)

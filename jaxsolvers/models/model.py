@@ -24,6 +24,10 @@ class Model:
         """What scores rows: all rankers, or those at these positions."""
         raise NotImplementedError
 
+    def scorer(self) -> Rankers:
+        """What scores rows in blocks, for models made of this one."""
+        return self._rankers()
+
     def _check_output(self) -> None:
         check_option(self.output, "output", answers.OUTPUTS)
         if self.output != "label" and self.n_rankers is None:

@@ -130,9 +130,13 @@ class BudgetedPegasos(Solver):
             )
 
     def check_shapes(
-        self, n_rankers: int | None, n_features: int, n_classes: int | None = None
+        self,
+        n_rankers: int | None,
+        n_features: int,
+        n_classes: int | None = None,
+        each: str = "class",
     ) -> None:
-        super().check_shapes(n_rankers, n_features, n_classes)
+        super().check_shapes(n_rankers, n_features, n_classes, each)
         check_one_kernel(self)
 
     def check_rounds(self, batch_size: int, intercept: str, negatives: float | None) -> None:

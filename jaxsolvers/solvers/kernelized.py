@@ -47,9 +47,13 @@ class KernelSolver(Solver):
         self.without_kernel().check_rounds(batch_size, intercept, negatives)
 
     def check_shapes(
-        self, n_rankers: int | None, n_features: int, n_classes: int | None = None
+        self,
+        n_rankers: int | None,
+        n_features: int,
+        n_classes: int | None = None,
+        each: str = "class",
     ) -> None:
-        super().check_shapes(n_rankers, n_features, n_classes)
+        super().check_shapes(n_rankers, n_features, n_classes, each)
         check_one_kernel(self)
 
     def init(self, problem: Problem, dtype: Any) -> State:

@@ -215,6 +215,7 @@ def _settings(
         together=None,
         dtype=dtype.name,
         classes=None if classes is None else tuple(classes.tolist()),
+        turns=None,
         label_dtype="" if classes is None else classes.dtype.str,
     )
 
