@@ -41,6 +41,15 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "coupled": (
         "regularizer GroupL2 couples rankers", {"solver": js.AdaGradRDA(0.1, regularizer=GROUPS)},
     ),
+    "looks at all rows": ("solver must not look at all rows", {"solver": js.SVRG(0.1)}),
+    "a bias of all rows": (
+        "solver must not look at all rows",
+        {"solver": js.Pegasos(0.1, bias="batch"), "batch_size": 2},
+    ),
+    "own vectors": (
+        "solver must not have support vectors",
+        {"solver": js.BudgetedPegasos(0.1, js.kernels.RBF(1.0), 3)},
+    ),
     "no solver": ("solver must be a jaxsolvers solver", {"solver": "pegasos"}),
     "bad number": ("lam must be", {"solver": js.Pegasos(-1.0)}),
     "numbers": (
