@@ -9,6 +9,7 @@ from jaxsolvers.engine.run import Fit, fit
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.models import KernelModel, LinearModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
+from jaxsolvers.selection import GridResult, Path, grid_search, lambda_path, online_selection
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
@@ -40,10 +41,12 @@ __all__ = [
     "Fit",
     "FullAdaGradFOBOS",
     "FullAdaGradRDA",
+    "GridResult",
     "KernelModel",
     "KernelPegasos",
     "Kernelized",
     "LinearModel",
+    "Path",
     "Pegasos",
     "TrainState",
     "convert",
@@ -51,10 +54,13 @@ __all__ = [
     "feature_maps",
     "fit",
     "fit_one_vs_rest",
+    "grid_search",
     "kernels",
+    "lambda_path",
     "load",
     "losses",
     "metrics",
+    "online_selection",
     "regularizers",
     "theory",
     "transforms",

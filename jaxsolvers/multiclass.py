@@ -113,7 +113,24 @@ def fit_one_vs_rest(
             f"loss must be a loss of one score here, got {type(solver.loss).__name__}, which has "
             "all classes at once: js.fit takes it with any number of labels"
         )
-    labels = read_labels(y, examples.n, classes, options.known_classes())
+    targets = targets_of_classes(solver, y, examples.n, classes, options)
+    solver.check_shapes(None if targets.together else targets.n_classes, examples.d)
+    coef, intercepts, after, history = train(solver, examples, targets, options)
+    if targets.together:
+        coef, intercepts = coef[0], intercepts[0]
+        own = {name: v[:, 0] for name, v in history.items() if v.ndim == 2 and v.shape[1] == 1}
+        history = history | own
+    model = make_model(solver, examples, coef, intercepts, targets.classes, targets.output)
+    return Fit(model, after, history)
+
+
+def targets_of_classes(solver: Solver, y: Any, n: int, classes: Any, options: Options) -> Targets:
+    """The targets of one ranker per class.
+
+    Raises:
+      ValueError: as :func:`fit_one_vs_rest` of y, classes, positive_weight and negatives.
+    """
+    labels = read_labels(y, n, classes, options.known_classes())
     n_classes = len(labels.classes)
     targets = Targets(
         labels.codes,
@@ -123,16 +140,7 @@ def fit_one_vs_rest(
         _negatives(options.resumed("negatives", None)),
         labels.output,
     )
-    if _coupled(solver):
-        targets = _together(solver, targets, options)
-    solver.check_shapes(None if targets.together else n_classes, examples.d)
-    coef, intercepts, after, history = train(solver, examples, targets, options)
-    if targets.together:
-        coef, intercepts = coef[0], intercepts[0]
-        own = {name: v[:, 0] for name, v in history.items() if v.ndim == 2 and v.shape[1] == 1}
-        history = history | own
-    model = make_model(solver, examples, coef, intercepts, labels.classes, labels.output)
-    return Fit(model, after, history)
+    return _together(solver, targets, options) if _coupled(solver) else targets
 
 
 def _coupled(solver: Solver) -> bool:

@@ -201,6 +201,7 @@ class Solver(Member):
     lazy: ClassVar[bool] = False  # what a row does not touch can be caught up with later
     debt: ClassVar[Debt] = "none"  # what it owes by then
     joint: ClassVar[bool] = False  # takes losses of all classes at once, weights (K, d)
+    carries: ClassVar[bool] = False  # a state can go on under other numbers, see ``carried``
     loss: Any
     kernel: Any = None  # through which it meets its rows; None: their features
 
@@ -276,6 +277,10 @@ class Solver(Member):
 
     def recomputed(self, state: State) -> State:
         """The state with what it recomputes from its "feature" fields now and then."""
+        return state
+
+    def carried(self, state: State, before: Solver) -> State:
+        """A state that a solver of other numbers left, of any number of rankers, for these."""
         return state
 
     def without_kernel(self) -> Solver:

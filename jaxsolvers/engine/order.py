@@ -15,6 +15,7 @@ import numpy as np
 ORDERS = ("permutation", "uniform", "cyclic")
 ORDER_STREAM = 0  # word of the counter that keeps an epoch's order apart from other draws
 DRAW_STREAM = 1  # the same of what rankers draw for themselves
+FOLD_STREAM = 2  # the same of the folds of a cross-validation
 
 
 def key_words(key: Any) -> np.ndarray:

@@ -122,7 +122,7 @@ def fit(
         mesh=mesh,
         progress=progress,
     )
-    targets = _targets(solver, y, examples, options.known_classes())
+    targets = targets_alone(solver, y, examples, options.known_classes())
     solver.check_shapes(None, examples.d, targets.together)
     coef, intercepts, after, history = train(solver, examples, targets, options)
     (tile,) = after.solver_state
@@ -147,8 +147,12 @@ def make_model(
     return kernel_model(solver.kernel, examples.values, coef, intercept, classes, output)
 
 
-def _targets(solver: Solver, y: Any, examples: Examples, known: np.ndarray | None) -> Targets:
-    """Floats for one ranker, with the two labels they stand for, or positions of classes."""
+def targets_alone(solver: Solver, y: Any, examples: Examples, known: np.ndarray | None) -> Targets:
+    """Floats for one ranker, with the two labels they stand for, or positions of classes.
+
+    Raises:
+      ValueError: what one ranker cannot learn; the message names y or the solver's part.
+    """
     name = type(solver.loss).__name__
     for prefix, part in solver.parts():
         if isinstance(part, Regularizer) and part.couples and not solver.loss.joint:
@@ -212,6 +216,10 @@ def train(
         if name != "seconds"
     }
     merged["seconds"] = np.sum([part["seconds"] for part in history], axis=0)
+    if targets.copies.count > 1:
+        if not state.alive.any():
+            _report_lost(solver, state.alive, None)
+        return coef, intercept, state, merged  # of the others the caller tells
     if targets.per_ranker:
         live = (job.slabs.data.weight > 0).astype(float)
         positives = targets.positives(live).astype(int)
@@ -219,6 +227,18 @@ def train(
         _report_empty(positives, targets)
     _report_lost(solver, state.alive, targets.classes)
     return coef, intercept, state, merged
+
+
+def untrained(
+    solver: Solver, examples: Examples, targets: Targets, options: Options
+) -> tuple[Any, Any]:
+    """(coef, intercept) of :func:`train` before the first round."""
+    job, chunk = prepare(solver, examples, targets, options)
+    n_rankers = targets.n_rankers
+    result = Result(job, n_rankers, chunked=chunk < n_rankers)
+    for start in range(0, n_rankers, job.group):
+        result.take(open_group(job, start, min(start + job.group, n_rankers)), start)
+    return result.finish()[:2]
 
 
 def _train_chunk(

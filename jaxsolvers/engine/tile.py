@@ -37,6 +37,7 @@ class Plan:
     batch_size: int
     gram: bool = False  # sparse blocks are swept by their Gram matrix
     together: int | None = None  # classes that one lane trains as one problem
+    cycle: int | None = None  # classes, of rankers in several copies
 
 
 class Lanes(NamedTuple):
@@ -53,6 +54,7 @@ class Assignment(NamedTuple):
     positive: Any  # (T,) factor on the weights of positive rows; (T, K) of classes together
     negative: Any  # (T,) or (T, K), factor on the weights of the others
     share: Any = None  # (T,) probability that a negative row is drawn; None for all of them
+    fold: Any = None  # (T,) int32, the fold whose rows are held out; None without folds
 
 
 class Group(NamedTuple):
@@ -118,9 +120,10 @@ def _dense_tile(
         lanes, sums = carry
         x, gram = _at((slab.x, slab.gram), i)
         block, target, axis = _block(plan, solver, slab, i, x, gram, assignment)
-        axes = (solver.ranker_axes(), 0, 0, None, (axis, 0))
+        axes = (solver.ranker_axes(), 0, 0, None, (axis, 0, None))
         mapped = jax.vmap(partial(_one, plan, slab.draw), in_axes=axes)
-        state, alive, info = mapped(solver, *lanes, block, (target, assignment))
+        inputs = target, assignment, _at(slab.fold, i)
+        state, alive, info = mapped(solver, *lanes, block, inputs)
         return Lanes(state, alive), sums.plus(info)
 
     start = (lanes, _nothing(assignment, lanes.alive))
@@ -140,7 +143,7 @@ def _sparse_tile(
         block, target, axis = _block(plan, solver, slab, i, x, gram, assignment)
         tile, info = rounds(
             partial(_one, plan, slab.draw), solver, tile, form, columns, block,
-            (target, assignment), (axis, 0), slab.step, plan.batch_size,
+            (target, assignment, _at(slab.fold, i)), (axis, 0, None), slab.step, plan.batch_size,
         )  # fmt: skip
         return tile, sums.plus(info)
 
@@ -163,10 +166,10 @@ def _one(
     state: State,
     alive: Array,
     block: Batch,
-    private: tuple[Array, Assignment],
+    inputs: tuple[Array, Assignment, Array | None],
 ) -> tuple[State, Array, Info]:
     """The rounds of a block for one ranker, with its targets and weights."""
-    target, assignment = private
+    target, assignment, fold = inputs
     factor = assignment.negative  # a joint loss has no positive rows
     if not solver.loss.joint:
         positive, negative = (f[None] if f.ndim else f for f in assignment[1:3])
@@ -175,6 +178,8 @@ def _one(
     # A live row stays live however small its weight: what a round counts is the same for all.
     least = jnp.finfo(own.dtype).smallest_normal
     weight = jnp.where(alive & (own > 0), jnp.maximum(own * factor, least), 0)
+    if fold is not None:
+        weight = jnp.where(beside(fold == assignment.fold, weight), 0, weight)
     if assignment.share is not None:
         chosen = drawn(draw, assignment.code, block.index, assignment.share)
         weight = jnp.where((target > 0) | chosen, weight, 0)
@@ -204,7 +209,8 @@ def _block(
     if plan.together is not None:
         codes = jnp.arange(plan.together, dtype=codes.dtype)
     if isinstance(slab.target, LabelSets):
-        target = slab.target.block(i, codes[0], len(codes), weight.dtype)
+        cycle = plan.cycle if plan.together is None else None
+        target = slab.target.block(i, codes, cycle, weight.dtype)
         axis = 0
     else:
         target, axis = _at(slab.target, i), None
