@@ -9,7 +9,7 @@ from jaxsolvers.engine.run import Fit, fit
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.models import KernelModel, LinearModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
-from jaxsolvers.selection import GridResult, Path, grid_search, lambda_path, online_selection
+from jaxsolvers.selection import GridResult, LambdaPath, grid_search, lambda_path, online_selection
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.averaged import Averaged
@@ -45,8 +45,8 @@ __all__ = [
     "KernelModel",
     "KernelPegasos",
     "Kernelized",
+    "LambdaPath",
     "LinearModel",
-    "Path",
     "Pegasos",
     "TrainState",
     "convert",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from benchmarks.papers import ablations
-from benchmarks.speed import memory, rankers, sparse, transforms
+from benchmarks.speed import grid, memory, rankers, sparse, transforms
 
 
 def test_rankers_measures_every_task_and_draws(tmp_path):
@@ -44,6 +44,14 @@ def test_transforms_measures_every_transformation_beside_its_peer(tmp_path):
     assert json.loads((tmp_path / "transforms.json").read_text())["environment"]["versions"][
         "optax"
     ]
+
+
+def test_grid_measures_one_program_beside_its_peer(tmp_path):
+    (row,) = grid.main(["--tiny", "--out", str(tmp_path)])["tasks"]
+    assert row["rankers"] == 27 and row["ratio"] > 0
+    assert row["programs"] == 2  # all rankers; the model
+    assert abs(row["best_error"] - row["best_error_sgdclassifier"]) < 0.2
+    assert json.loads((tmp_path / "grid.json").read_text())["load_before"] >= 0
 
 
 def test_ablations_measure_every_variant(tmp_path):

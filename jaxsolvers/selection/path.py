@@ -20,10 +20,10 @@ from jaxsolvers.protocol import Solver
 from jaxsolvers.selection.grid import grid_of
 from jaxsolvers.selection.task import task_of
 
-__all__ = ["Path", "lambda_path"]
+__all__ = ["LambdaPath", "lambda_path"]
 
 
-class Path(NamedTuple):
+class LambdaPath(NamedTuple):
     """What ``lambda_path`` returns, from the strongest number to the weakest.
 
     Attributes:
@@ -55,7 +55,7 @@ def lambda_path(
     block_size: int | None = None,
     mesh: Mesh | None = None,
     progress: bool = False,
-) -> Path:
+) -> LambdaPath:
     """Train at every strength of regularization, from strong to weak, each from the one before.
 
     Weights change little from a strength to the next, so that a warm start needs fewer epochs than
@@ -76,7 +76,7 @@ def lambda_path(
         ``js.fit``.
 
     Returns:
-      A Path: a table, a model per number, and the last state.
+      A LambdaPath: a table, a model per number, and the last state.
 
     Raises:
       ValueError: bad input, found before training; the message names the argument. Solvers whose
@@ -151,7 +151,7 @@ def lambda_path(
         models.append(task.model(own, examples, coef, intercepts))
         before = own
     table = {column: np.array([row[column] for row in rows]) for column in rows[0]}
-    return Path(table, models, _alone(state) if not task.per_class else state)
+    return LambdaPath(table, models, _alone(state) if not task.per_class else state)
 
 
 def _carried(state: TrainState, before: Solver, after: Solver, examples: Examples) -> TrainState:

@@ -46,8 +46,12 @@ def task_of(solver: Solver, y: Any, examples: Examples, classes: Any, options: O
         targets = targets_of_classes(solver, y, examples.n, classes, options)
     else:
         for name in ("positive_weight", "negatives"):
-            if getattr(options, name) is not None:
-                raise ValueError(f"{name} must be None without a ranker per class: sample_weight")
+            value = getattr(options, name)
+            if value is not None:
+                raise ValueError(
+                    f"{name} must be None without a ranker per class (sample_weight weighs rows), "
+                    f"got {value!r}"
+                )
         known = options.known_classes()
         if known is None and classes is not None:
             known = np.asarray(classes)
