@@ -144,11 +144,11 @@ def expected_score(solver: Any, model: Any, case: Case, rows: np.ndarray) -> flo
 def test_one_trace_for_all_points_folds_and_classes_and_none_for_new_numbers() -> None:
     case = CASES["dense labels"]
     programs = tile.advance, tile.begin, tile.tile_weights
-    before = [program._cache_size() for program in programs]
     jax.clear_caches()
+    assert searched(case, refit=False).model is None
+    assert [program._cache_size() for program in programs] == [1, 1, 1]  # for 2 x 3 x 4 rankers
     searched(case)
-    # One for the 2 x 3 x 4 rankers, one for the 4 of the model.
-    assert [program._cache_size() for program in programs] == [2, 2, 2], before
+    assert [program._cache_size() for program in programs] == [2, 2, 2]  # for the model's 4
     other = Case(js.Averaged(js.Pegasos(LAM / 7, project=True)), *case[1:])
     searched(other, folds=FOLDS[::-1], key=3, per_class=True)
     assert [program._cache_size() for program in programs] == [2, 2, 2]
@@ -320,6 +320,7 @@ def test_folds_deal_out_every_label_evenly_and_follow_the_key() -> None:
             r"zip=True pairs arrays of one length, got .*'learning_rate': 3",
         ),
         ({"zip": 1}, "zip must be True or False"),
+        ({"refit": None}, "refit must be True or False"),
         ({"per_class": 1}, "per_class must be True or False"),
         ({"y": LABELS % 2, "per_class": True}, "per_class must be False without rankers per class"),
         ({"y": LABELS % 2, "positive_weight": 2.0}, "positive_weight must be None"),

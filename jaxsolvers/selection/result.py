@@ -22,7 +22,7 @@ class GridResult(NamedTuple):
       best: the solver with the numbers of the best point.
       best_per_class: the solver with one value per class, each that class's best, as
         ``fit_one_vs_rest`` takes it; None of one ranker or of classes that are one problem.
-      model: the model trained on all rows.
+      model: the model trained on all rows; None with ``refit=False``.
     """
 
     table: dict[str, np.ndarray]

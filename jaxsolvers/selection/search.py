@@ -42,6 +42,7 @@ def grid_search(
     folds: Any = 5,
     zip: bool = False,
     per_class: bool = False,
+    refit: bool = True,
     scoring: str | None = None,
     classes: Any = None,
     positive_weight: Any = None,
@@ -82,6 +83,7 @@ def grid_search(
       zip: whether the arrays are paired, entry by entry, instead of multiplied.
       per_class: whether the model is trained with each class's best numbers instead of those best
         for all.
+      refit: whether the model is trained; without it the result's is None.
       scoring: what held-out rows are scored by: "error_rate" (for more than two labels that of the
         predicted labels; the default of classification losses), "loss" (the solver's own, the
         default of the others), "average_precision" or "roc_auc" (means over the classes).
@@ -133,6 +135,8 @@ def grid_search(
     )
     task = task_of(grid.at(0), y, examples, classes, options)
     check_per_class(per_class, task)
+    if not isinstance(refit, bool):
+        raise ValueError(f"refit must be True or False, got {refit!r}")
     name = check_scoring(scoring, solver.loss, task.targets, (*SUMS, *RANKED))
     weight = inputs.check_sample_weight(sample_weight, examples.n)
     own = folds_of(folds, task.targets, weight, key_words(0 if key is None else key))
@@ -140,6 +144,8 @@ def grid_search(
     choice = choose(grid, scores, name, np.ones(len(own.names)))
     best = grid.at(choice.best)
     best_per_class = None if choice.per_class is None else grid.at(choice.per_class)
+    if not refit:
+        return GridResult(choice.table, best, best_per_class, None)
     # The user's labels and dtype were looked at once: no second reading, no second warning.
     chosen = best_per_class if per_class and best_per_class is not None else best
     coef, intercepts, _, _ = train(chosen, examples, task.targets, options)
