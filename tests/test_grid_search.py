@@ -319,6 +319,7 @@ def test_folds_deal_out_every_label_evenly_and_follow_the_key() -> None:
             {"solver": js.AdaGradFOBOS(RATE, regularizer=l1(LAM)), "zip": True},
             r"zip=True pairs arrays of one length, got .*'learning_rate': 3",
         ),
+        ({"X": js.data.ArraySource(DENSE, LABELS)}, "X must be an array .* got a source"),
         ({"zip": 1}, "zip must be True or False"),
         ({"refit": None}, "refit must be True or False"),
         ({"per_class": 1}, "per_class must be True or False"),
