@@ -137,25 +137,29 @@ def test_online_refusals_name_the_argument(changed: dict[str, Any], words: str) 
 # ---- paths ---------------------------------------------------------------------------------------
 def test_a_path_reaches_the_optima_of_separate_fits_in_fewer_epochs() -> None:
     options: Any = {"sample_weight": WEIGHT, "positive_weight": 2.0}
-    solver = js.SDCA(LAM, loss=js.losses.SmoothedHinge(0.5))
+    strengths = LAM[::2]
+    solver = js.SDCA(strengths, loss=js.losses.SmoothedHinge(0.5))
     before = tile.advance._cache_size()
-    path = js.lambda_path(solver, DENSE, LABELS, tol=1e-4, epochs=400, **options)
+    path = js.lambda_path(solver, DENSE, LABELS, tol=1e-3, epochs=100, **options)
     assert tile.advance._cache_size() <= before + 1
-    np.testing.assert_array_equal(path.table["lam"], LAM[::-1])
+    np.testing.assert_array_equal(path.table["lam"], strengths[::-1])
     cold = []
     for p, lam in enumerate(path.table["lam"]):
         own = js.SDCA(float(lam), loss=js.losses.SmoothedHinge(0.5))
         run = js.fit_one_vs_rest(
-            own, DENSE, LABELS, epochs=400, record=("objective", "gap"), **options
+            own, DENSE, LABELS, epochs=100, record=("objective", "gap"), **options
         )
-        done = (run.history["gap"] <= 1e-4 * run.history["objective"]).all(axis=1)
+        done = (run.history["gap"] <= 1e-3 * run.history["objective"]).all(axis=1)
         cold.append(int(np.argmax(done)) + 1)
         best = run.history["objective"][-1]
-        assert (path.table["gap"][p] <= 1e-4 * path.table["objective"][p]).all()
-        np.testing.assert_allclose(path.table["objective"][p], best, rtol=2e-4)
-        wanted = np.asarray(run.model.coef)
-        np.testing.assert_allclose(path.models[p].coef, wanted, atol=0.05 * np.abs(wanted).max())
-    assert path.table["epochs"].sum() < 0.8 * sum(cold)
+        assert (path.table["gap"][p] <= 1e-3 * path.table["objective"][p]).all()
+        np.testing.assert_allclose(path.table["objective"][p], best, rtol=2e-3)
+        # The objective is lam-strongly convex: lam/2 ||w - w*||^2 <= gap, for each of the two.
+        gaps = np.maximum([path.table["gap"][p], run.history["gap"][-1]], 1e-6)
+        apart = np.asarray(path.models[p].coef) - np.asarray(run.model.coef)
+        reach = np.sqrt(2 * gaps / lam).sum(axis=0)
+        assert (np.linalg.norm(apart, axis=1) <= reach).all()
+    assert path.table["epochs"].sum() < sum(cold), (path.table["epochs"], cold)
     more = js.fit_one_vs_rest(
         js.SDCA(float(LAM[0]), loss=js.losses.SmoothedHinge(0.5)), DENSE, LABELS,
         state=path.state, record=("gap",), **options,
