@@ -10,6 +10,7 @@ from jaxsolvers.engine.state import TrainState
 from jaxsolvers.models import KernelModel, LinearModel, OneVsOneModel, load
 from jaxsolvers.multiclass import fit_one_vs_rest
 from jaxsolvers.one_vs_one import fit_one_vs_one
+from jaxsolvers.selection import GridResult, LambdaPath, grid_search, lambda_path, online_selection
 from jaxsolvers.solvers.adagrad import AdaGradFOBOS, AdaGradRDA
 from jaxsolvers.solvers.adagrad_full import FullAdaGradFOBOS, FullAdaGradRDA
 from jaxsolvers.solvers.arow import AROW
@@ -48,9 +49,11 @@ __all__ = [
     "Fit",
     "FullAdaGradFOBOS",
     "FullAdaGradRDA",
+    "GridResult",
     "KernelModel",
     "KernelPegasos",
     "Kernelized",
+    "LambdaPath",
     "LinearModel",
     "OneVsOneModel",
     "PassiveAggressive",
@@ -62,10 +65,13 @@ __all__ = [
     "fit",
     "fit_one_vs_one",
     "fit_one_vs_rest",
+    "grid_search",
     "kernels",
+    "lambda_path",
     "load",
     "losses",
     "metrics",
+    "online_selection",
     "regularizers",
     "structured",
     "theory",

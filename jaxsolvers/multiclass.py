@@ -129,7 +129,29 @@ def fit_one_vs_rest(
 
 def _fit(solver: Solver, classes: Any, X: Any, y: Any, options: Options) -> Fit:
     examples, y, sample_weight = read_given(X, y, options.sample_weight)
-    labels = read_labels(y, examples.n, classes, options.known_classes())
+    targets = targets_of_classes(solver, y, examples.n, classes, options)
+    solver.check_shapes(None if targets.together else targets.n_classes, examples.d)
+
+    def read_target(y: Any, n: int) -> Any:
+        return read_labels(y, n, targets.classes, None).codes
+
+    evaluation = read_eval_set(options.eval_set, examples, read_target)
+    options = dataclasses.replace(options, sample_weight=sample_weight, evaluation=evaluation)
+    coef, intercepts, after, history = train(solver, examples, targets, options)
+    if targets.together:
+        coef, intercepts = coef[0], intercepts[0]
+        history = history_alone(history)
+    model = make_model(solver, examples, coef, intercepts, targets.classes, targets.output)
+    return Fit(model, after, history)
+
+
+def targets_of_classes(solver: Solver, y: Any, n: int, classes: Any, options: Options) -> Targets:
+    """The targets of one ranker per class.
+
+    Raises:
+      ValueError: as :func:`fit_one_vs_rest` of y, classes, positive_weight and negatives.
+    """
+    labels = read_labels(y, n, classes, options.known_classes())
     n_classes = len(labels.classes)
     targets = Targets(
         labels.codes,
@@ -139,21 +161,7 @@ def _fit(solver: Solver, classes: Any, X: Any, y: Any, options: Options) -> Fit:
         _negatives(options.resumed("negatives", None)),
         labels.output,
     )
-    if _coupled(solver):
-        targets = _together(solver, targets, options)
-    solver.check_shapes(None if targets.together else n_classes, examples.d)
-
-    def read_target(y: Any, n: int) -> Any:
-        return read_labels(y, n, labels.classes, None).codes
-
-    evaluation = read_eval_set(options.eval_set, examples, read_target)
-    options = dataclasses.replace(options, sample_weight=sample_weight, evaluation=evaluation)
-    coef, intercepts, after, history = train(solver, examples, targets, options)
-    if targets.together:
-        coef, intercepts = coef[0], intercepts[0]
-        history = history_alone(history)
-    model = make_model(solver, examples, coef, intercepts, labels.classes, labels.output)
-    return Fit(model, after, history)
+    return _together(solver, targets, options) if _coupled(solver) else targets
 
 
 def _coupled(solver: Solver) -> bool:

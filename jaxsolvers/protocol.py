@@ -164,6 +164,7 @@ class Solver(Member):
     # With a kernel: its rows are features, and the weights (m, 1 + d) support vectors of its own
     # behind their coefficients. Others with a kernel have coefficients of all training rows.
     own_vectors: ClassVar[bool] = False
+    carries: ClassVar[bool] = False  # a state can go on under other numbers, see ``carried``
     loss: Any
     kernel: Any = None  # through which it scores rows; None: by their features
 
@@ -272,6 +273,10 @@ class Solver(Member):
     def surveys(self) -> tuple[Any, ...]:
         """``solvers.survey.Survey``: passes over all rows before each epoch, one after another."""
         return ()
+
+    def carried(self, state: State, before: Solver) -> State:
+        """A state that a solver of other numbers left, of any number of rankers, for these."""
+        return state
 
     def without_kernel(self) -> Solver:
         """The solver that does the rounds once rows come as a ``Gram`` layout."""

@@ -16,7 +16,7 @@ from benchmarks.papers import (
     pegasos_studies,
     seeds,
 )
-from benchmarks.speed import memory, rankers, sdca, sparse, transforms
+from benchmarks.speed import grid, memory, rankers, sdca, sparse, transforms
 
 
 def test_rankers_measures_every_task_and_draws(tmp_path):
@@ -62,6 +62,14 @@ def test_transforms_measures_every_transformation_beside_its_peer(tmp_path):
     assert json.loads((tmp_path / "transforms.json").read_text())["environment"]["versions"][
         "optax"
     ]
+
+
+def test_grid_measures_one_program_beside_its_peer(tmp_path):
+    (row,) = grid.main(["--tiny", "--out", str(tmp_path)])["tasks"]
+    assert row["rankers"] == 27 and row["ratio"] > 0
+    assert row["programs"] == 1 and row["programs_later"] == 0
+    assert abs(row["best_error"] - row["best_error_sgdclassifier"]) < 0.2
+    assert json.loads((tmp_path / "grid.json").read_text())["load_before"] >= 0
 
 
 def test_ablations_measure_every_variant(tmp_path):

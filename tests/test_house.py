@@ -148,6 +148,9 @@ def test_every_name_of_a_public_module_is_documented_with_an_example(module):
         js.fit_one_vs_rest,
         js.structured.fit_structured,
         js.fit_one_vs_one,
+        js.grid_search,
+        js.lambda_path,
+        js.online_selection,
         *(getattr(module, n) for module in (js.metrics, js.transforms) for n in module.__all__),
     ],
 )

@@ -48,12 +48,17 @@ def choose_blocks(
     order: np.ndarray | None,
     tile: int,
     platform: str,
+    apart: bool = False,
 ) -> Blocks:
-    """The blocks for a run; ``wanted`` rows, if not None, rounded up to whole batches."""
+    """The blocks for a run; ``wanted`` rows, if not None, rounded up to whole batches.
+
+    Rankers that count rounds ``apart``, each leaving out rows of its own, cannot share debts.
+    """
     # With a kernel the products of a block's rows are among its values: they cost a gather.
     wide = platform != "cpu" or tile > GRAM_RANKERS
     gram = solver.gram and (wide or solver.gram_kernel is not None) and batch_size < GRAM_BATCH
-    if examples.sparse and solver.lazy and solver.gram_kernel is None:
+    shared = not apart or solver.debt == "none"
+    if examples.sparse and solver.lazy and shared and solver.gram_kernel is None:
         rows = batch_size
         # Only a Gram sweep gains by several rounds in a block; debts in unequal steps forbid it.
         if gram and wanted is not None:

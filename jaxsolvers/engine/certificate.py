@@ -26,7 +26,8 @@ def certificate(job: Job, group: Group, violations: np.ndarray) -> np.ndarray | 
       violations: (rankers,) counted over all of its epochs.
     """
     data, solver = job.slabs.data, group.solver
-    if data.kernel is not None or data.own is not None or job.plan.together is not None:
+    apart = data.own is not None or data.fold is not None
+    if data.kernel is not None or apart or job.plan.together is not None:
         return None
     alive = np.asarray(group.lanes.alive)[: group.size]
     if with_duals(solver) is not None:

@@ -39,7 +39,7 @@ from jaxsolvers.engine.state import (
 from jaxsolvers.engine.stream import Stream, stream_slabs
 from jaxsolvers.engine.targets import Targets
 from jaxsolvers.engine.tile import Assignment, Plan, tile_size
-from jaxsolvers.members import Array
+from jaxsolvers.members import Array, Leaf
 from jaxsolvers.protocol import Loss, Regularizer, Solver
 
 INTERCEPTS = ("none", "column")
@@ -185,7 +185,10 @@ def prepare(
     else:
         tile = tile_size(n_rankers) if own is None else 1
         first_order = epoch_order(order, sample.n, words, 0) if examples.sparse else None
-        blocks = choose_blocks(solver, sample, batch_size, wanted, first_order, tile, platform)
+        apart = targets.copies.fold is not None
+        blocks = choose_blocks(
+            solver, sample, batch_size, wanted, first_order, tile, platform, apart
+        )
     with np.errstate(over="ignore", under="ignore"):
         numbers = solver.cast(examples.dtype)
     numbers.validate()  # again: 1e-60 is 0 in float32
@@ -216,7 +219,7 @@ def prepare(
     ready = ready.for_rankers(n_rankers)
     data = Data(
         examples, targets.values, weight, intercept == "column", mesh, words, order, n,
-        own=own, kernel=kernel,
+        own=own, kernel=kernel, fold=targets.copies.fold,
     )  # fmt: skip
     make = partial(make_slabs, blocks=blocks, solver=ready, batch_size=batch_size, tile=tile)
     if own is not None:
@@ -239,6 +242,7 @@ def prepare(
             blocks.gram and blocks.restricted,
             targets.together,
             own is not None and not blocks.restricted,
+            targets.n_classes if targets.copies.count > 1 else None,
         ),
         settings,
         words,
@@ -275,47 +279,82 @@ def _assign(
     """Per ranker: its class and weight factors, the total weight, and l(0).
 
     Classes trained together are one ranker with factors (1, K), and the sum of their l(0).
+    Every fold has weights of its own: those of its training rows, divided by their mean.
     """
-    n_rankers, n_classes = targets.n_rankers, targets.n_classes
-    positive = np.broadcast_to(targets.positive_weight, (n_classes,))
-    # A batch of a stream may have no live row.
-    live = np.maximum(targets.totals((weight > 0).astype(float)), 1)
-    positives = targets.positives(weight)
-    # Positives first, then divided by the mean over live rows (which is 1 before).
-    mean = (targets.totals(weight) + (positive - 1) * positives) / live
+    copies, together = targets.copies, targets.together is not None
+    training = targets.training(weight)
+    # (folds, K) each. A batch of a stream may have no live row.
+    live = np.stack([targets.totals((own > 0).astype(float)) for own in training])
+    live, total = np.maximum(live, 1), np.stack([targets.totals(own) for own in training])
+    positive = np.broadcast_to(targets.positive_weight, (targets.n_classes,))
+    positives = np.stack([targets.positives(own) for own in training])
+    # Positives first, then divided by the mean over live rows (which is 1 before, of all rows).
+    mean = (total + (positive - 1) * positives) / live
+    if targets.joint:
+        positive, mean = np.ones(1), (total / live)[:, :1]
     if stream:  # the mean over all rows is not known
         mean = np.ones_like(mean)
     if targets.joint:
-        positive = mean = np.ones(1)
-        at_zero = positives @ _joint_at_zero(solver.loss.cast(dtype), n_classes) / live[:1]
+        of_class = _joint_at_zero(solver.loss.cast(dtype), targets.n_classes)
+        at_zero = copies.spread(positives @ of_class[:, None] / (mean * live[:, :1]))
     elif targets.per_ranker or solver.loss.classification:
-        of_positive, of_negative = _ends_at_zero(solver.loss.cast(dtype).for_rankers(n_rankers))
+        ends = _ends_at_zero(solver.loss.cast(dtype).for_rankers(targets.n_rankers))
         share = positive * positives / (mean * live)
-        at_zero = share * np.asarray(of_positive) + (1 - share) * np.asarray(of_negative)
-        if targets.together is not None:
-            positive, mean, at_zero = positive[None], mean[None], at_zero.sum(keepdims=True)
+        share = copies.spread(share[:, None] if together else share[:, :, None])
+        of_positive, of_negative = (np.asarray(end).reshape(-1, 1) for end in ends)
+        at_zero = (share * of_positive + (1 - share) * of_negative).sum(axis=1)
     else:
-        values = jnp.asarray(targets.values, dtype)
-        losses = np.asarray(solver.loss.cast(dtype).value_and_slope(0 * values, values)[0])
-        at_zero = (weight * losses).sum() / live
+        at_zero = _regression_at_zero(solver.loss, targets, training, dtype)
+    factors = positive / mean, 1 / mean  # (folds, K)
+    if together and not targets.joint:
+        factors = factors[0][:, None], factors[1][:, None]
+    fold, code = np.indices((copies.n_folds, targets.n_alone), np.int32)
     assignment = Assignment(
-        np.arange(n_rankers, dtype=np.int32),
-        (positive / mean).astype(dtype),
-        (1 / mean).astype(dtype),
-        _share(targets, weight, dtype),
+        copies.spread(code),
+        copies.spread(factors[0]).astype(dtype),
+        copies.spread(factors[1]).astype(dtype),
+        _share(targets, training, dtype),
+        None if copies.fold is None else copies.spread(fold),
     )
-    return assignment, live[:n_rankers], at_zero
+    return assignment, copies.spread(live[:, : targets.n_alone]), at_zero.reshape(-1)
 
 
-def _share(targets: Targets, weight: np.ndarray, dtype: Any) -> np.ndarray | None:
-    """Probability with which each ranker draws a negative row, (K,)."""
+def _share(targets: Targets, training: list[np.ndarray], dtype: Any) -> np.ndarray | None:
+    """Probability with which each ranker draws a negative row, (rankers,)."""
     if targets.negatives is None:
         return None
-    live = (weight > 0).astype(float)
-    positives = targets.positives(live)
-    share = targets.negatives * positives / np.maximum(live.sum() - positives, 1)
-    # Without a positive row all negatives: a ranker that never saw one would score 0 and win.
-    return np.where(positives > 0, np.minimum(share, 1), 1).astype(dtype)
+    shares = []
+    for weight in training:
+        live = (weight > 0).astype(float)
+        positives = targets.positives(live)
+        share = targets.negatives * positives / np.maximum(live.sum() - positives, 1)
+        # Without a positive row all negatives: a ranker that never saw one would score 0 and win.
+        shares.append(np.where(positives > 0, np.minimum(share, 1), 1))
+    return targets.copies.spread(np.stack(shares)).astype(dtype)
+
+
+def _regression_at_zero(
+    loss: Loss, targets: Targets, training: list[np.ndarray], dtype: Any
+) -> np.ndarray:
+    """l(0) of each ranker, (points, folds)."""
+    values = jnp.asarray(targets.values, dtype)
+    found: list[list[float]] = []
+    for point in range(targets.copies.points):
+        lane = point * targets.copies.n_folds
+
+        def own(leaf: Leaf, lane: int = lane) -> Any:
+            return leaf.value[lane] if np.ndim(leaf.value) > leaf.spec.rank else leaf.value
+
+        if not found or any(np.ndim(leaf.value) for leaf in loss.numbers()):
+            losses = np.asarray(_at_zero(loss.map_numbers(own).cast(dtype), values), np.float64)
+        sums = [(weight @ losses, weight.sum()) for weight in training]
+        found.append([float(top / bottom) if bottom > 0 else 0.0 for top, bottom in sums])
+    return np.array(found)
+
+
+@jax.jit
+def _at_zero(loss: Loss, values: Array) -> Array:
+    return loss.value_and_slope(0 * values, values)[0]
 
 
 def _joint_at_zero(loss: Loss, n_classes: int) -> np.ndarray:

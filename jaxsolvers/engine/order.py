@@ -16,6 +16,7 @@ ORDERS = ("permutation", "uniform", "cyclic")
 ORDER_STREAM = 0  # word of the counter that keeps an epoch's order apart from other draws
 DRAW_STREAM = 1  # the same of what rankers draw for themselves
 SEED_STREAM = 2  # the same of the seeds of rankers' own generators
+FOLD_STREAM = 3  # the same of the folds of a cross-validation
 
 
 def key_words(key: Any) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,11 +20,12 @@ from jaxsolvers.engine.evaluation import read_eval_set
 from jaxsolvers.engine.finish import finished
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.job import Job, Options, check_solver, prepare
-from jaxsolvers.engine.lanes import Result
+from jaxsolvers.engine.lanes import Result, open_group
 from jaxsolvers.engine.lineup import Lineup
 from jaxsolvers.engine.online import over_batches
 from jaxsolvers.engine.progress import Progress
 from jaxsolvers.engine.record import recorded
+from jaxsolvers.engine.reports import report_empty, report_lost
 from jaxsolvers.engine.state import TrainState
 from jaxsolvers.engine.stopping import Seen
 from jaxsolvers.engine.stream import read_given
@@ -171,7 +171,7 @@ def fit(
 
 def _fit(solver: Solver, X: Any, y: Any, options: Options) -> Fit:
     examples, y, sample_weight = read_given(X, y, options.sample_weight)
-    targets = _targets(solver, y, examples, options.known_classes())
+    targets = targets_alone(solver, y, examples, options.known_classes())
     solver.check_shapes(None, examples.d, targets.together)
 
     def read_target(y: Any, n: int) -> np.ndarray:
@@ -215,8 +215,12 @@ def make_model(
     return kernel_model(solver.kernel, examples.values, coef, intercept, classes, output)
 
 
-def _targets(solver: Solver, y: Any, examples: Examples, known: np.ndarray | None) -> Targets:
-    """Floats for one ranker, with the two labels they stand for, or positions of classes."""
+def targets_alone(solver: Solver, y: Any, examples: Examples, known: np.ndarray | None) -> Targets:
+    """Floats for one ranker, with the two labels they stand for, or positions of classes.
+
+    Raises:
+      ValueError: what one ranker cannot learn; the message names y or the solver's part.
+    """
     name = type(solver.loss).__name__
     for prefix, part in solver.parts():
         if isinstance(part, Regularizer) and part.couples and not solver.loss.joint:
@@ -295,14 +299,31 @@ def train(
     told = [bound for bound in bounds if bound is not None]
     if told:
         history["certificate"] = np.concatenate(told)
+    if targets.copies.count > 1:
+        if not state.alive.any():
+            report_lost(solver, state.alive)
+        return coef, intercept, state, history  # of the others the caller tells
     if targets.per_ranker:
         live = (job.slabs.data.weight > 0).astype(float)
         positives = targets.positives(live).astype(int)
         history["positives"] = np.tile(positives, (epochs, 1))
         if not options.stream:
-            _report_empty(positives, targets)
+            report_empty(positives, targets)
     report_lost(solver, state.alive, targets)
     return coef, intercept, state, history
+
+
+def untrained(
+    solver: Solver, examples: Examples, targets: Targets, options: Options
+) -> tuple[Any, Any]:
+    """(coef, intercept) of :func:`train` before the first round."""
+    job, chunk = prepare(solver, examples, targets, options)
+    n_rankers = targets.n_rankers
+    result = Result(job, n_rankers, chunked=chunk < n_rankers)
+    for start in range(0, n_rankers, job.group):
+        rankers = np.arange(start, min(start + job.group, n_rankers))
+        result.take(open_group(job, rankers), start)
+    return result.finish(job.epochs.start, None)[:2]
 
 
 def _train_chunk(
@@ -358,39 +379,3 @@ def _train_chunk(
     if not rows:
         return lineup, nothing(stop - start, job.measures.names)
     return lineup, {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
-def _report_empty(positives: np.ndarray, targets: Targets) -> None:
-    """Say once which labels of label sets have no positive row."""
-    empty = np.flatnonzero(positives == 0)
-    if targets.output != "label" and empty.size and targets.classes is not None:
-        first = targets.name(int(empty[0]))
-        warnings.warn(
-            f"{empty.size} of {positives.size} labels have no positive row (the first is "
-            f"{first!r}; all in history['positives']): their rankers only learn to say no",
-            UserWarning,
-            stacklevel=5,
-        )
-
-
-def report_lost(solver: Solver, alive: np.ndarray, targets: Targets | None = None) -> None:
-    """Say once which rankers left the floats, and what to change."""
-    own = [leaf.name for leaf in solver.numbers() if leaf.name.rsplit(".")[-1] in _RATES]
-    advice = f"change {' or '.join(own) or 'the step size'}, or scale X"
-    if not alive.any():
-        raise FloatingPointError(
-            "the learning rate is too large for X: every ranker left the floating-point range; "
-            + advice
-        )
-    if not alive.all():
-        lost = np.flatnonzero(~alive)
-        first = int(lost[0]) if targets is None else targets.name(int(lost[0]))
-        warnings.warn(
-            f"{lost.size} of {alive.size} rankers left the floating-point range (the first is "
-            f"{first!r}; all in state.alive) and score -inf; {advice}",
-            RuntimeWarning,
-            stacklevel=5,
-        )
-
-
-_RATES = ("lam", "learning_rate", "C", "c", "r")  # numbers that set a solver's step

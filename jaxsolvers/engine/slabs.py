@@ -39,6 +39,7 @@ class Slab:
     span: Any  # (2,) int32, the first segment to visit and the one to stop before
     step: Any  # () int32, how far the counter moves in each round with a live row
     draw: Array  # (2,) uint32, key of the draws of this epoch
+    fold: Any = None  # (S, B) int32, the fold of each row, -1 for padding; None without folds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +79,7 @@ class Data:
     window: int = 0
     own: OwnRows | None = None  # the rows of each ranker, n of them at most; all by default
     kernel: Any = None  # its values with the n rows are what the solver sees, not the columns of X
+    fold: np.ndarray | None = None  # (n,) int32
 
     def part(self, ranker: int) -> Data:
         """The own rows of a ranker by themselves."""
@@ -163,6 +165,7 @@ class Slabs:
             span=np.zeros(2, np.int32),
             step=np.int32(1),
             draw=draw,
+            fold=self._folds(rows),
         )
         return slab, pieces
 
@@ -177,6 +180,11 @@ class Slabs:
         weight = self.data.weight[rows]
         least = np.finfo(self.data.examples.dtype).smallest_normal
         return np.where(weight > 0, np.maximum(weight, least), 0)
+
+    def _folds(self, rows: np.ndarray) -> Any:
+        if self.data.fold is None:
+            return None
+        return self.put(self.filled(self.data.fold[rows], -1, np.int32))
 
     def _targets(self, rows: np.ndarray) -> Any:
         if not isinstance(self.data.target, Csr):

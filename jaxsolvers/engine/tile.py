@@ -38,6 +38,7 @@ class Plan:
     gram: bool = False  # sparse blocks are swept by their Gram matrix
     together: int | None = None  # classes that one lane trains as one problem
     own: bool = False  # the blocks of a slab hold rows for each lane
+    cycle: int | None = None  # classes, of rankers in several copies
 
 
 class Lanes(NamedTuple):
@@ -54,6 +55,7 @@ class Assignment(NamedTuple):
     positive: Any  # (T,) factor on the weights of positive rows; (T, K) of classes together
     negative: Any  # (T,) or (T, K), factor on the weights of the others
     share: Any = None  # (T,) probability that a negative row is drawn; None for all of them
+    fold: Any = None  # (T,) int32, the fold whose rows are held out; None without folds
 
 
 class Group(NamedTuple):
@@ -124,13 +126,13 @@ def _own_tile(
 ) -> tuple[Lanes, Info]:
     """Rows and targets have an axis for the lanes, after that of the blocks."""
     mapped = jax.vmap(
-        partial(_one, plan, slab.draw), in_axes=(solver.ranker_axes(), 0, 0, 0, (0, 0))
+        partial(_one, plan, slab.draw), in_axes=(solver.ranker_axes(), 0, 0, 0, (0, 0, None))
     )
 
     def body(i: Array, carry: tuple[Lanes, Info]) -> tuple[Lanes, Info]:
         lanes, sums = carry
         block = Batch(*entry((slab.x, slab.target, slab.weight, slab.index, slab.gram), i))
-        state, alive, info = mapped(solver, *lanes, block, (block.target, assignment))
+        state, alive, info = mapped(solver, *lanes, block, (block.target, assignment, None))
         return Lanes(state, alive), sums.plus(info)
 
     start = (lanes, _nothing(assignment, lanes.alive))
@@ -144,9 +146,10 @@ def _dense_tile(
         lanes, sums = carry
         x, gram = entry((slab.x, slab.gram), i)
         block, target, axis = block_of(plan, solver, slab, i, x, gram, assignment)
-        axes = (solver.ranker_axes(), 0, 0, None, (axis, 0))
+        axes = (solver.ranker_axes(), 0, 0, None, (axis, 0, None))
         mapped = jax.vmap(partial(_one, plan, slab.draw), in_axes=axes)
-        state, alive, info = mapped(solver, *lanes, block, (target, assignment))
+        inputs = target, assignment, entry(slab.fold, i)
+        state, alive, info = mapped(solver, *lanes, block, inputs)
         return Lanes(state, alive), sums.plus(info)
 
     start = (lanes, _nothing(assignment, lanes.alive))
@@ -166,7 +169,7 @@ def _sparse_tile(
         block, target, axis = block_of(plan, solver, slab, i, x, gram, assignment)
         tile, info = rounds(
             partial(_one, plan, slab.draw), solver, tile, form, columns, block,
-            (target, assignment), (axis, 0), slab.step, plan.batch_size,
+            (target, assignment, entry(slab.fold, i)), (axis, 0, None), slab.step, plan.batch_size,
         )  # fmt: skip
         return tile, sums.plus(info)
 
@@ -189,11 +192,11 @@ def _one(
     state: State,
     alive: Array,
     block: Batch,
-    private: tuple[Array, Assignment],
+    inputs: tuple[Array, Assignment, Array | None],
 ) -> tuple[State, Array, Info]:
     """The rounds of a block for one ranker, with its targets and weights."""
-    target, assignment = private
-    weight = own_weights(solver, assignment, target, block.weight)
+    target, assignment, fold = inputs
+    weight = own_weights(solver, assignment, target, block.weight, fold)
     weight = jnp.where(alive, weight, 0)
     if assignment.share is not None:
         chosen = drawn(draw, assignment.code, block.index, assignment.share)
@@ -206,8 +209,13 @@ def _one(
     return state, alive & info.finite, info
 
 
-def own_weights(solver: Solver, assignment: Assignment, target: Array, weight: Array) -> Array:
-    """The weights of rows for one ranker, of the targets' shape, from those of the rows (B,)."""
+def own_weights(
+    solver: Solver, assignment: Assignment, target: Array, weight: Array, fold: Array | None
+) -> Array:
+    """The weights of rows for one ranker, of the targets' shape, from those of the rows (B,).
+
+    With the ``fold`` (B,) of each row those of the ranker's own one are held out.
+    """
     factor = assignment.negative  # a joint loss has no positive rows
     if not solver.loss.joint:
         positive, negative = (f[None] if f.ndim else f for f in assignment[1:3])
@@ -215,7 +223,8 @@ def own_weights(solver: Solver, assignment: Assignment, target: Array, weight: A
     own = beside(weight, target)
     # A live row stays live however small its weight: what a round counts is the same for all.
     least = jnp.finfo(own.dtype).smallest_normal
-    return jnp.where(own > 0, jnp.maximum(own * factor, least), 0)
+    found = jnp.where(own > 0, jnp.maximum(own * factor, least), 0)
+    return found if fold is None else jnp.where(beside(fold == assignment.fold, found), 0, found)
 
 
 def block_of(
@@ -236,8 +245,10 @@ def block_of(
     if plan.together is not None:
         codes = jnp.arange(plan.together, dtype=codes.dtype)
     if isinstance(slab.target, LabelSets):
-        one_by_one = plan.together is None  # some of a tile's rankers may have left it
-        target = slab.target.block(i, codes, weight.dtype, one_by_one)
+        cycle = plan.cycle if plan.together is None else None
+        # Some of a tile's rankers may have left it; those in copies stay.
+        scattered = plan.together is None and cycle is None
+        target = slab.target.block(i, codes, weight.dtype, scattered, cycle)
         axis = 0
     else:
         target, axis = entry(slab.target, i), None

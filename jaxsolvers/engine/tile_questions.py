@@ -122,9 +122,10 @@ def tile_scores(
             else:
                 x, active = entry(slab.x, i), weights
             rows, target, axis = block_of(plan, solver, slab, i, x, None, own)
+            fold = entry(slab.fold, i)
 
             def one(solver: Solver, w: Array, target: Array, own: Assignment) -> Scored:
-                weight = own_weights(solver, own, target, rows.weight)
+                weight = own_weights(solver, own, target, rows.weight, fold)
                 if own.share is not None:
                     weight = jnp.where(target > 0, weight, own.share * weight)
                 return Scored(x.scores(w), target, weight)

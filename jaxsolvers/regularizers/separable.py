@@ -216,7 +216,9 @@ class Box(Separable):
 
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)
-        if _concrete(self.lower, self.upper) and np.any(np.asarray(self.lower) > self.upper):
+        if _concrete(self.lower, self.upper) and np.any(
+            np.asarray(self.lower) > np.asarray(self.upper)
+        ):
             raise ValueError(
                 f"{prefix}lower must be <= {prefix}upper, got {self.lower!r} and {self.upper!r}"
             )

@@ -32,6 +32,7 @@ class FirstOrder(Solver):
     """Base of the solvers that see the data through gradients only."""
 
     joint = True
+    carries = True
     learning_rate: Any
     regularizer: Any
 

@@ -48,6 +48,8 @@ class NORMA(LinearStep):
       [1, -1]
     """
 
+    carries = True
+
     lam: Number = number(above=0)
     c: Number = number(above=0, below=1)
     loss: Any = part(Loss, default=Hinge())

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxsolvers.losses import Hinge
 from jaxsolvers.losses.dual import DualLoss
 from jaxsolvers.members import Array, Number, member, number, part
-from jaxsolvers.protocol import Loss, Problem
-from jaxsolvers.solvers.linear_step import LinearStep
+from jaxsolvers.protocol import Loss, Problem, Solver
+from jaxsolvers.solvers.linear_step import LinearStep, LinearStepState
 
 __all__ = ["SDCA"]
 
@@ -55,6 +55,7 @@ class SDCA(LinearStep):
 
     single_row = True
     joint = False
+    carries = True
     has_dual = True
 
     lam: Number = number(above=0)
@@ -83,6 +84,11 @@ class SDCA(LinearStep):
         share = weight / (scalars.live * self.lam)
         after = self.loss.dual_step(score, target, dual, share * square_norm)
         return scalars._replace(t=scalars.t + 1), 1.0, (after - dual) * share, after
+
+    def carried(self, state: LinearStepState, before: Solver) -> LinearStepState:
+        # The duals stay feasible, and w is theirs: (1/lam) sum_i p_i a_i x_i.
+        assert isinstance(before, SDCA)
+        return state._replace(vector=state.vector * (before.lam / self.lam))
 
     def penalty(self, weights: Array) -> Array:
         return self.lam / 2 * jnp.sum(weights * weights)

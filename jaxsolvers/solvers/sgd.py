@@ -49,6 +49,8 @@ class SGD(LinearStep):
       [1, -1]
     """
 
+    carries = True
+
     lam: Number = number(above=0)
     learning_rate: Number = number(above=0)
     loss: Any = part(Loss, default=Hinge())

@@ -15,7 +15,8 @@ from jaxsolvers.engine.inputs import check_sample_weight, working_dtype
 from jaxsolvers.engine.job import Options, Schedule, schedule_of
 from jaxsolvers.engine.order import epoch_order
 from jaxsolvers.engine.progress import Progress
-from jaxsolvers.engine.run import Fit, report_lost
+from jaxsolvers.engine.reports import report_lost
+from jaxsolvers.engine.run import Fit
 from jaxsolvers.engine.state import Settings, TrainState, check_continues, describe
 from jaxsolvers.members import Array
 from jaxsolvers.models.structured import StructuredModel
