@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 from tolerances import assert_bitwise, assert_close
 
 import jaxsolvers as js
-from jaxsolvers.engine import tile
+from jaxsolvers.engine import tile, tile_questions
 from jaxsolvers.selection import search
 
 N, D, K = 60, 6, 4
@@ -143,7 +143,7 @@ def expected_score(solver: Any, model: Any, case: Case, rows: np.ndarray) -> flo
 # ---- programs ------------------------------------------------------------------------------------
 def test_one_trace_for_all_points_folds_and_classes_and_none_for_new_numbers() -> None:
     case = CASES["dense labels"]
-    programs = tile.advance, tile.begin, tile.tile_weights
+    programs = tile.advance, tile.begin, tile_questions.tile_weights
     jax.clear_caches()
     assert searched(case, refit=False).model is None
     assert [program._cache_size() for program in programs] == [1, 1, 1]  # for 2 x 3 x 4 rankers

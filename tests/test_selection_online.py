@@ -13,7 +13,7 @@ from contracts.streams import FLOAT
 from tolerances import assert_bitwise, assert_close
 
 import jaxsolvers as js
-from jaxsolvers.engine import tile
+from jaxsolvers.engine import tile, tile_questions
 
 N, D, K, BATCH = 90, 6, 4, 30
 RNG = np.random.default_rng(8)
@@ -95,7 +95,11 @@ def test_batches_of_one_size_share_their_programs_and_classes_may_keep_their_own
     parts = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 300, 100)]
     jax.clear_caches()
     found = js.online_selection(solver, parts, per_class=True)
-    assert [f._cache_size() for f in (tile.advance, tile.begin, tile.tile_weights)] == [1, 1, 1]
+    assert [f._cache_size() for f in (tile.advance, tile.begin, tile_questions.tile_weights)] == [
+        1,
+        1,
+        1,
+    ]
     for k, rate in enumerate(found.best_per_class.learning_rate):
         state: Any = None
         for rows, labels in parts:
