@@ -201,28 +201,26 @@ REFERENCES: dict[str, Callable[..., tuple[Any, Fields]]] = {
 }
 
 
-def reference_averaged(solver: js.Averaged, run: Any) -> tuple[list[np.ndarray], Fields]:
+def mean_of(solver: js.Averaged, before: np.ndarray, after: list[Any], t: list[int]) -> list[Any]:
+    """The average of a series of iterates, ``before`` the first, that the wrapper asks for."""
     start = int(solver.start)
-    args = (first(solver.solver), run.w, run.t)
     if solver.kind == "uniform":
-        mean = averages.uniform_average(*args, start=start)
-    elif solver.kind == "random":
+        return averages.uniform_average(before, after, t, start=start)
+    if solver.kind == "random":
         draw = partial(chance, np.zeros(2, np.uint32))  # of a problem without a seed
-        mean = averages.random_iterate(*args, chance=draw, start=start)
-    else:
-        power = float(solver.power)
-        mean = averages.polynomial_average(*args, power=power, start=start)
-    counters: Fields = {"counts.t": run.t, "counts.averaged": [max(t - start, 0) for t in run.t]}
+        return averages.random_iterate(before, after, t, chance=draw, start=start)
+    power = float(solver.power)
+    return averages.polynomial_average(before, after, t, power=power, start=start)
+
+
+def reference_averaged(solver: js.Averaged, run: Any) -> tuple[list[np.ndarray], Fields]:
+    averaged = [max(t - int(solver.start), 0) for t in run.t]
+    counters: Fields = {"counts.t": run.t, "counts.averaged": averaged}
     if solver.own_bias and solver.finishes == "never":
         # Without an iterate in it the mean is 0, and the last bias stands in its place.
-        some = np.array(counters["counts.averaged"]) > 0
-        own = averages.uniform_average(np.zeros(()), run.bias, run.t, start=start)
-        if solver.kind == "polynomial":
-            own = averages.polynomial_average(
-                np.zeros(()), run.bias, run.t, power=float(solver.power), start=start
-            )
-        counters["offset"] = np.where(some, own, 0).tolist()
-    return mean, counters
+        own = mean_of(solver, np.zeros(()), run.bias, run.t)
+        counters["offset"] = np.where(np.array(averaged) > 0, own, 0).tolist()
+    return mean_of(solver, first(solver.solver), run.w, run.t), counters
 
 
 WRAPPERS = {"Averaged": reference_averaged}

@@ -257,7 +257,7 @@ def test_the_norm_of_a_projected_vector_is_taken_anew_at_the_end() -> None:
     """The recursion of the rounds drifts: what it left is replaced."""
     solver = js.Pegasos(np.full(2, 0.1), project=True).cast(FLOAT)
     lanes = tile.begin(
-        solver, np.ones(2, FLOAT), np.ones(2, FLOAT),
+        solver, np.ones(2, FLOAT), np.ones(2, FLOAT), np.zeros((2, 2), np.uint32),
         plan=tile.Plan(Mesh(np.array(jax.devices()[:1]), ("rankers",)), 1),
         shape=(D,), n_examples=N, dtype=FLOAT,
     )  # fmt: skip
