@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from references import joint as reference_joint
 from references import losses as reference_losses
 from references.passive_aggressive import step
 from scipy.optimize import minimize_scalar
 from solver_references import FLOAT
+from tolerances import assert_close
 
 import jaxsolvers as js
 from jaxsolvers.features import Dense
@@ -76,6 +79,49 @@ def test_the_full_covariance_of_arow_stays_symmetric_and_shrinks(loss: js.losses
     slack = 1e-5 if np.float32 == FLOAT else 1e-13
     assert values.min() > -slack and values.max() < 1 + slack
     assert (np.diff(values, axis=0) < slack).all()
+
+
+def multiclass(
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray, C: float, variant: str, cost: Any
+) -> np.ndarray:
+    """The weights (rounds, 3, d) after each row: the class that violates most, by the letter."""
+    w, found = np.zeros((3, X.shape[1])), []
+    for x, label, s in zip(X, y, weight, strict=True):
+        loss, slope = reference_joint.hinge(w @ x, int(label), cost)
+        q, most = 2 * x @ x, C * s
+        length = loss / q if q > 0 else 0.0
+        if variant == "pa1":
+            length = min(length, most)
+        elif variant == "pa2" and q > 0:
+            length = loss / (q + 1 / (2 * most))
+        w = w - length * np.outer(slope, x)
+        found.append(w)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("variant", ["pa", "pa1", "pa2"])
+@pytest.mark.parametrize("cost", [None, np.array([[0, 1, 3], [0.5, 0, 1], [2, 1, 0]])])
+def test_multiclass_steps_equal_the_numpy_loop(variant: str, cost: np.ndarray | None) -> None:
+    X, y = RNG.normal(size=(40, 4)).astype(FLOAT).astype(float), RNG.integers(0, 3, 40)
+    X[[3, 9]], weight = 0, RNG.uniform(0.2, 2, 40).astype(FLOAT).astype(float)
+    solver = js.PassiveAggressive(0.4, variant, js.losses.MulticlassHinge(cost)).cast(FLOAT)
+    rows = Batch(
+        Dense(jnp.asarray(X, FLOAT)[:, None]), jnp.asarray(y, jnp.int32)[:, None],
+        jnp.asarray(weight, FLOAT)[:, None], jnp.arange(40, dtype=jnp.int32)[:, None],
+    )  # fmt: skip
+
+    @jax.jit
+    def run(solver: js.PassiveAggressive, rows: Batch) -> jax.Array:
+        def one(state, batch):
+            state, _ = solver.update(state, batch)
+            return state, solver.weights(state)
+
+        return jax.lax.scan(one, solver.init(Problem((3, 4), 40), FLOAT), rows)[1]
+
+    expected = multiclass(X, y, weight, 0.4, variant, cost)
+    assert_close(run(solver, rows), expected, "reference")
+    fit = js.fit(solver, X.astype(FLOAT), y, order="cyclic")
+    assert_close(fit.model.coef, multiclass(X, y, np.ones(40), 0.4, variant, cost)[-1], "reference")
 
 
 def test_losses_and_variants_that_do_not_fit_are_refused_by_name() -> None:
