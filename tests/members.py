@@ -309,9 +309,24 @@ def covering(where: Callable[[Solver], bool]) -> tuple[Solver, ...]:
     return tuple(chosen)
 
 
-def every_solver(*extra: Solver, where: Callable[[Solver], bool] = everyone) -> Any:
-    """Parametrize ``solver`` over the covering set; ``-m exhaustive`` runs the product."""
-    few = [*covering(where), *extra]
+@cache
+def one_of_each(where: Callable[[Solver], bool]) -> tuple[Solver, ...]:
+    """A solver of each class, and each wrapper around each mechanism, of the covering set."""
+    found: dict[Any, Solver] = {}
+    for solver in covering(where):
+        inner = [_mechanism(value) for _, value in solver.parts() if isinstance(value, Solver)]
+        found.setdefault((type(solver), *inner), solver)
+    return tuple(found.values())
+
+
+def every_solver(
+    *extra: Solver, where: Callable[[Solver], bool] = everyone, few: Any = covering
+) -> Any:
+    """Parametrize ``solver`` over the covering set; ``-m exhaustive`` runs the product.
+
+    ``few=one_of_each`` is for laws in which losses, regularizers and choices have no part.
+    """
+    few = [*few(where), *extra]
     rest = [solver for solver in product() if solver not in few and where(solver)]
     marked = [pytest.param(s, id=label(s), marks=pytest.mark.exhaustive) for s in rest]
     return pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from jaxsolvers.engine import tile, tile_questions
 from jaxsolvers.protocol import Solver
 
 every_solver = members.every_solver()
+one_of_each = members.every_solver(few=members.one_of_each)
 DEVICES = Mesh(np.array(jax.devices()), ("rankers",))
 FEW, MANY = 20, 1100  # rankers: one tile of 32, and three of 512 with dummies in the last
 HISTORY = ("progressive_loss", "mistakes", "violations")
@@ -93,7 +94,7 @@ def test_chunks_and_devices_give_the_same_bits_as_the_whole(solver: Solver) -> N
         assert_bitwise(result(many(solver, **change)), whole, name=str(change))
 
 
-@every_solver
+@one_of_each
 def test_a_split_run_gives_the_same_bits_as_the_whole(solver: Solver) -> None:
     whole = few(solver, epochs=3)
     first = few(solver, epochs=1)
@@ -132,14 +133,14 @@ def test_a_split_run_of_one_ranker_gives_the_same_bits_as_the_whole(solver: Solv
     assert_bitwise(second.state.solver_state, whole.state.solver_state)
 
 
-@members.every_solver(where=members.drawless)
+@members.every_solver(where=members.drawless, few=members.one_of_each)
 def test_permuting_classes_permutes_rankers(solver: Solver) -> None:
     order = np.random.default_rng(1).permutation(FEW)
     permuted = result(few(solver, classes=order))
     assert_close(permuted, pick(result(few(solver)), order), "compiled")
 
 
-@every_solver
+@one_of_each
 def test_a_row_of_weight_zero_is_a_row_left_out(solver: Solver) -> None:
     X, labels, weight = rows(60, 6, FEW)
     options: dict[str, Any] = {"order": "cyclic", "epochs": 1}
@@ -164,7 +165,7 @@ def programs() -> tuple[int, ...]:
     return tuple(f._cache_size() for f in (tile.advance, tile.begin, tile_questions.tile_weights))
 
 
-@every_solver
+@one_of_each
 def test_new_numbers_make_no_new_program(solver: Solver) -> None:
     few(solver)
     before = programs()
@@ -251,7 +252,7 @@ def n_parameters(compiled: str) -> int:
     return len(re.findall(r" parameter\(\d+\)", entry[: entry.index("\n}")]))
 
 
-@every_solver
+@one_of_each
 def test_the_program_of_four_devices_has_no_collective_and_no_large_constant(
     solver: Solver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,7 +290,7 @@ def test_single_precision_stays_single_precision(solver: Solver) -> None:
 
 
 # ---- lost rankers --------------------------------------------------------------------------------
-@every_solver
+@one_of_each
 def test_a_ranker_beyond_the_floats_never_changes_the_bits_of_its_neighbours(
     solver: Solver,
 ) -> None:
