@@ -140,8 +140,8 @@ def minimal(cls: type[Solver]) -> Solver:
     for field in dataclasses.fields(cls):
         if field.default is dataclasses.MISSING:
             spec = field.metadata["jaxsolvers"]
-            part = js.Pegasos(0.1) if spec.base is Solver else js.kernels.Linear()
-            required[field.name] = 0.1 if spec.kind == "number" else part
+            part = js.Pegasos(0.1) if spec.base is Solver else js.kernels.RBF(1.0)
+            required[field.name] = {"number": 0.1, "setting": 3}.get(spec.kind, part)
     return cls(**required)
 
 

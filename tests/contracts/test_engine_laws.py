@@ -22,7 +22,6 @@ from jaxsolvers.engine import run as engine_run
 from jaxsolvers.engine import tile, tile_questions
 from jaxsolvers.protocol import Solver
 
-every_solver = members.every_solver()
 one_of_each = members.every_solver(few=members.one_of_each)
 DEVICES = Mesh(np.array(jax.devices()), ("rankers",))
 FEW, MANY = 20, 1100  # rankers: one tile of 32, and three of 512 with dummies in the last
@@ -84,7 +83,7 @@ def pick(found: Any, which: Any) -> Any:
 
 
 # ---- the same bits -------------------------------------------------------------------------------
-@every_solver
+@members.every_solver(js.Pegasos(0.3, project=True), few=members.one_of_each)
 def test_chunks_and_devices_give_the_same_bits_as_the_whole(solver: Solver) -> None:
     whole = result(many(solver))
     assert whole["coef"].shape == (MANY, 12)
