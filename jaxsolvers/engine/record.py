@@ -133,6 +133,8 @@ def recorded(measures: Measures, group: Group, plan: Plan) -> dict[str, np.ndarr
     """What is to be kept of the rankers of a group, (rankers,) each, without the dummies."""
     found: dict[str, np.ndarray] = {}
     names, size = measures.names, group.size
+    if not names:  # nothing waits for the device: the next epoch is gathered meanwhile
+        return found
     if "theory" in names:
         told = tile_theory(group.solver, group.lanes, plan=plan)
         found |= {name: np.asarray(value, np.float64)[:size] for name, value in told.items()}
