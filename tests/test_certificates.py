@@ -95,6 +95,8 @@ def test_where_counts_prove_nothing_there_is_no_certificate() -> None:
         (js.Pegasos(0.1), {"sample_weight": np.linspace(1, 2, N)}),
         (js.Pegasos(0.1, project=True), {}),
         (js.Pegasos(0.1, js.losses.SquaredHinge()), {}),
+        (js.Pegasos(0.1, bias="search"), {}),
+        (js.Pegasos(0.1, bias="unregularized"), {}),
         (js.AdaGradRDA(0.1), {}),
         (js.KernelPegasos(0.1, js.kernels.RBF(0.3)), {}),
     ]

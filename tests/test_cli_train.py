@@ -353,3 +353,13 @@ def test_a_header_gives_the_widths(run, tmp_path):
     run.fine("train", plain, "-o", model, "--features", D + 3)
     assert js.load(model).n_features == D + 3
     assert len(run.fine("predict", model, plain).split()) == N
+
+
+def test_a_bias_of_the_solver_takes_the_place_of_the_column(run, tmp_path):
+    data, model = save(tmp_path, "binary", "svm"), tmp_path / "model.npz"
+    run.fine("train", data, "-o", model, "--solver", "pegasos", "--bias", "unregularized")
+    solver, X = js.Pegasos(1e-4, bias="unregularized"), rows()
+    fit = js.fit(solver, X, labels("binary", X), epochs=5)
+    coef, intercept = coefficients(model)
+    np.testing.assert_array_equal(coef, fit.model.coef)
+    np.testing.assert_array_equal(intercept, fit.model.intercept)

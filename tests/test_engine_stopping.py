@@ -264,3 +264,34 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 def test_what_cannot_be_watched_is_refused(message: str, given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         js.fit_one_vs_rest(js.Pegasos(0.1), X, LABELS, **given)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        js.Kernelized(js.Pegasos(0.1, bias="unregularized"), js.kernels.RBF(0.3)),
+        js.Pegasos(0.1, js.losses.MulticlassHinge(), bias="unregularized"),
+    ],
+    ids=["kernel", "classes together"],
+)
+def test_the_loss_on_other_rows_has_the_bias_in_it(solver: Any) -> None:
+    binary = not solver.loss.joint
+    y = np.where(LABELS < 5, 1, -1) if binary else LABELS
+    fit = js.fit(solver, X, y, epochs=3, eval_set=(X[:20], y[:20]))
+    scores = np.asarray(fit.model.decision_function(X[:20]), float)
+    if binary:
+        losses = np.maximum(1 - y[:20] * scores, 0)
+    else:
+        right = scores[np.arange(20), np.searchsorted(np.unique(y), y[:20])]
+        margins = 1 + scores - right[:, None]
+        margins[scores == right[:, None]] = 0
+        losses = margins.max(axis=1)
+    assert np.any(np.asarray(fit.model.intercept) != 0)
+    assert_close(np.asarray(fit.history["eval_loss"][-1], F), losses.mean(), "run", scale=1.0)
+
+
+def test_a_search_for_a_bias_stops_by_its_objective() -> None:
+    y = np.where(LABELS < 5, 1, -1)
+    fit = js.fit(js.Pegasos(0.1, bias="search"), X, y, epochs=40, tol=1e-4, patience=3)
+    assert fit.history["stopped"] in ("objective", "epochs")
+    assert "certificate" not in fit.history

@@ -201,6 +201,14 @@ def test_kernel_machines_leave_out_their_fold() -> None:
 
 
 # ---- grids and scores ----------------------------------------------------------------------------
+def test_machines_within_a_budget_are_scored_like_any_other() -> None:
+    solver = js.BudgetedPegasos(np.array([0.01, 0.1]), js.kernels.RBF(0.2), 5)
+    found = js.grid_search(solver, DENSE, LABELS, folds=3, order="cyclic", epochs=2)
+    assert np.isfinite(found.table["fold_scores"]).all()
+    fit = js.fit_one_vs_rest(found.best, DENSE, LABELS, order="cyclic", epochs=2)
+    np.testing.assert_array_equal(found.model.predict(DENSE), fit.model.predict(DENSE))
+
+
 def test_points_are_products_last_number_fastest_or_pairs() -> None:
     solver = js.AdaGradFOBOS(RATE[:2], regularizer=l1(LAM))
     table = searched(Case(solver, DENSE, LABELS, [])).table

@@ -130,6 +130,8 @@ def test_a_source_is_a_stream_of_batches_and_later_labels_must_be_declared() -> 
         ({"batches": 3}, "batches must be an iterable"),
         ({"batches": [DENSE]}, r"batches must hold \(X, y\)"),
         ({"scoring": "roc_auc"}, "scoring must be one of 'error_rate', 'loss'"),
+        ({"solver": js.Pegasos(LAM, bias="batch")}, "solver must not look at all rows again"),
+        ({"solver": js.SVRG(LAM)}, "solver must .* to go from batch to batch, got SVRG"),
     ],
 )
 def test_online_refusals_name_the_argument(changed: dict[str, Any], words: str) -> None:

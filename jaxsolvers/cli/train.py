@@ -53,6 +53,8 @@ def run(options: argparse.Namespace) -> None:
         classifies = _loss_classifies(options.solver, given)
         task = choose_task(options.task, data.labels, classifies)
         solver = solver_from(options.solver, given, task == "regression")
+        if options.intercept is None:
+            options.intercept = "none" if solver.own_bias else "column"
         trained = _fit(options, solver, data, task)
         model = trained.model.sparsify() if options.sparse else trained.model
         save_model(model, _notes(options, data, task, solver), options.output)

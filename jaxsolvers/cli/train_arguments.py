@@ -137,8 +137,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--intercept",
         choices=("none", "column"),
-        default="column",
-        help="a constant feature beside the others (default: %(default)s)",
+        help="a constant feature beside the others (default: column; none with a --bias)",
     )
     group.add_argument(
         "--block-size", type=int, metavar="N", help="rows handled together; for speed only"

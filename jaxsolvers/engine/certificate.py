@@ -30,6 +30,8 @@ def certificate(job: Job, group: Group, violations: np.ndarray) -> np.ndarray | 
     if data.kernel is not None or apart or job.plan.together is not None:
         return None
     alive = np.asarray(group.lanes.alive)[: group.size]
+    if with_duals(solver) is not None and solver.own_bias:
+        return None  # the duals of one bias bound no other
     if with_duals(solver) is not None:
         found = [dual_objective(own, data) for own in tiles_of(group, job.tile)]
         return np.where(alive, np.concatenate(found)[: group.size], np.nan)

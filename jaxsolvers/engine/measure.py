@@ -14,7 +14,13 @@ from jaxsolvers.engine.slabs import Data
 from jaxsolvers.engine.tile import Group, Plan
 from jaxsolvers.members import Array, Leaf
 from jaxsolvers.metrics.objectives import penalties, penalty_and_loss
-from jaxsolvers.metrics.primal_dual import Rankers, duals_of, primal_and_dual, with_duals
+from jaxsolvers.metrics.primal_dual import (
+    Rankers,
+    duals_of,
+    offsets_of,
+    primal_and_dual,
+    with_duals,
+)
 from jaxsolvers.models import LinearModel
 from jaxsolvers.models.kernel import kernel_model
 from jaxsolvers.protocol import Loss, Solver, State
@@ -168,6 +174,7 @@ def _by_model(
     coef: Any = np.asarray(_weights(group.solver, group.lanes.state))
     alive = np.asarray(group.lanes.alive)
     coef = np.where(alive.reshape(-1, *(1,) * (coef.ndim - 1)), coef, 0)
+    bias = offsets_of(group.solver, group.lanes.state)
     model: Any = None
     target: Any = data.target
 
@@ -176,9 +183,12 @@ def _by_model(
 
     if trained.kernel is None:
         coef, constant = _split(coef[0], data.intercept)
+        constant = constant if bias is None else np.asarray(bias)[0]
         model = LinearModel(jnp.asarray(coef), jnp.asarray(constant), None)
     else:
         constant = coef.sum(axis=1) * data.intercept
+        if bias is not None:
+            constant = constant + np.where(alive, np.asarray(bias), 0)
         single = not isinstance(target, Csr) and target.dtype != np.int32
         if single:
             coef, constant = coef[0], constant[0]

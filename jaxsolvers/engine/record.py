@@ -94,7 +94,8 @@ def check_measures(
       ValueError: a tol or patience that is none; what cannot be watched; the message names tol or
         eval_set.
     """
-    own = "objective" if with_duals(solver) is None else "gap"
+    # A search for a bias has duals of another bias in each epoch: their gaps do not compare.
+    own = "objective" if with_duals(solver) is None or solver.own_bias else "gap"
     rule = check_rule(tol, patience, own if evaluation is None else "eval_set")
     if rule is not None and evaluation is None and isinstance(data.examples.values, Stream):
         raise ValueError(

@@ -110,7 +110,8 @@ def fit(
       key: seed of the orders, an int or a JAX key; 0 by default.
       sample_weight: (n,) >= 0; only ratios count. Weight 0 leaves a row out. None with a source.
       intercept: "none" (default) or "column": a constant 1 beside the features. First-order
-        solvers leave it unregularized, linear-step ones (Pegasos, SDCA, SGD, NORMA) regularize it.
+        solvers leave it unregularized; Pegasos, SDCA, SVRG, SGD and NORMA regularize it;
+        PassiveAggressive and AROW, without a penalty, treat it like any feature.
       state: ``Fit.state`` of an earlier call: ``epochs`` more with its settings. Rankers that
         stopped stay as they are when the same ``tol`` and ``patience`` are given again.
       tol: a ranker stops when its objective, the regularizer included, improved by less than

@@ -28,7 +28,7 @@ def duality_gap(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> Array:
-    """Objective minus dual objective, per ranker: no weights have an objective lower by more.
+    """Objective minus dual objective: beside a ranker's bias no weights have one lower by more.
 
     ``P(w) - D(a)`` with ``P(w) = lam/2 ||w||^2 + sum_i p_i l(<w, x_i>, y_i)`` at the state's
     weights (an intercept column's among them; of ``Averaged`` the mean) and
@@ -73,7 +73,10 @@ def duality_gap(
         made = dict(settings.solver)["type"]
         raise ValueError(f"state was made by {made}, got solver = {type(solver).__name__}")
     X = check_csr(X, settings.n_features) if is_sparse(X) else check_matrix(X, settings.n_features)
-    n = duals_of(tiles[0]).shape[-1]
+    duals = duals_of(tiles[0])
+    if duals is None:
+        raise ValueError("state must hold dual variables, got one of a solver without them")
+    n = duals.shape[-1]
     if X.shape[0] != n:
         raise ValueError(f"X must be the {n} rows of the training, got shape {tuple(X.shape)}")
     several = np.ndim(state.alive) > 0

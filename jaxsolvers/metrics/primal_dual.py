@@ -74,7 +74,7 @@ def primal_and_dual(
     solver = rankers.solver
     weights = np.asarray(_weights(solver, rankers.state))
     (count, width), dtype = weights.shape, weights.dtype
-    offsets = _offsets(solver, rankers.state)
+    offsets = offsets_of(solver, rankers.state)
     offsets = np.zeros(count, dtype) if offsets is None else offsets
     dual_solver: Any = with_duals(solver) if bounded else None
     duals = None if dual_solver is None else np.asarray(duals_of(rankers.state))
@@ -136,7 +136,9 @@ def _weights(solver: Solver, state: State) -> Array:
 
 
 @jax.jit
-def _offsets(solver: Solver, state: State) -> Array | None:
+def offsets_of(solver: Solver, state: State) -> Array | None:
+    """The biases of rankers, () or of classes together (K,) each; None without biases."""
+
     def one(solver: Solver, state: State) -> Array | None:
         return solver.offset(state)
 

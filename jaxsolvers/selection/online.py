@@ -146,6 +146,10 @@ def _check_goes_on(grid: Grid) -> None:
     name = type(solver).__name__
     if solver.kernel is not None:
         raise ValueError(f"solver must have no kernel to go from batch to batch, got {name}")
+    if solver.finishes != "never" or solver.surveys():
+        raise ValueError(
+            f"solver must not look at all rows again to go from batch to batch, got {name}"
+        )
     dtype = np.dtype(np.float32)
     state = jax.eval_shape(
         lambda: solver.cast(dtype).init(Problem((2,), 1, np.float32(1), np.float32(1)), dtype)

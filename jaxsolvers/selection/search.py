@@ -63,7 +63,8 @@ def grid_search(
     Points, folds and classes are rankers of one compiled program: P x folds x K of them, each of
     which leaves out the rows of its fold (their weight is 0 for it). A ranker ends as it would if
     it were trained on its other rows alone, in their order: weights are divided by their mean
-    over these rows. All points meet the rows in the same order.
+    over these rows (a random average, ``Averaged(kind="random")``, draws anew). All points meet
+    the rows in the same order.
 
     With ``batch_size`` above 1 the batches are those of all rows, so that a ranker's are smaller
     by the rows it leaves out. On sparse rows AdaGradFOBOS and FOBOS with a penalty, which owe it to
@@ -169,7 +170,8 @@ def _cross_validated(
     candidates = grid.candidates(n_folds * alone)
     coef, intercept, state, _ = train(candidates, examples, targets, options)
     form = (grid.points, n_folds, task.targets.n_classes)
-    coef = coef.reshape(*form, coef.shape[-1])
+    own = coef.shape[-2:] if candidates.own_vectors else coef.shape[-1:]  # of a ranker
+    coef = coef.reshape(*form, *own)
     intercept = intercept.reshape(form)
     loss = grid.candidates().loss.cast(examples.dtype).for_rankers(grid.points)
     shared = np.empty(form[:2])
@@ -180,7 +182,7 @@ def _cross_validated(
         model = make_model(
             solver=candidates,
             examples=examples,
-            coef=coef[:, f].reshape(-1, coef.shape[-1]),
+            coef=coef[:, f].reshape(-1, *own),
             intercept=intercept[:, f].reshape(-1),
             classes=None,
         )
