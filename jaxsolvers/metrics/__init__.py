@@ -12,6 +12,7 @@ from jaxsolvers.metrics.duality import duality_gap
 from jaxsolvers.metrics.label_ranking import label_ranking_average_precision
 from jaxsolvers.metrics.objectives import objective
 from jaxsolvers.metrics.ranking import average_precision, roc_auc
+from jaxsolvers.metrics.thresholds import tune_thresholds
 
 __all__ = [
     "average_precision",
@@ -23,4 +24,5 @@ __all__ = [
     "precision_at_k",
     "recall_at_k",
     "roc_auc",
+    "tune_thresholds",
 ]
