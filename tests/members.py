@@ -88,6 +88,11 @@ def choices(cls: type) -> list[dict[str, Any]]:
     ]
 
 
+def chosen(member: Member) -> tuple[Any, ...]:
+    """The values of its own static choices."""
+    return tuple(value for _, spec, value in member.specs() if spec.kind == "choice")
+
+
 def is_valid(member: Member) -> bool:
     """Whether the member's own checks accept it."""
     try:

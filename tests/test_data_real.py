@@ -55,6 +55,7 @@ def test_one_pass_of_the_joint_hinge_over_mnist_reaches_its_accuracy():
 
 
 @pytest.mark.data
+@pytest.mark.exhaustive
 @pytest.mark.skipif(DATA is None, reason="the data folder is absent")
 def test_three_passes_over_rcv1_rank_its_topics_nearly_as_well_as_linear_svc():
     data = real_sets.with_positives(real_sets.load("rcv1_topics_27k"))

@@ -66,12 +66,18 @@ def run(solver: Solver, X: Any, labels: Any, k: int, **settings: Any) -> js.Fit:
 
 
 @every_solver
-@pytest.mark.parametrize("k", [1, 16])
-def test_sparse_rows_train_like_dense_ones(solver: Solver, k: int) -> None:
+def test_sparse_rows_train_like_dense_ones(solver: Solver) -> None:
     """Empty rows, unseen columns, repeated and unsorted ones, weights of 0, a warm start."""
+    check_dense(solver, members.rows_per_round(solver, 16), members.intercept(solver))
+
+
+@members.every_solver(where=members.lazy, few=members.one_of_each)
+def test_sparse_rows_train_like_dense_ones_row_by_row(solver: Solver) -> None:
+    check_dense(solver, members.rows_per_round(solver, 1), "none")
+
+
+def check_dense(solver: Solver, k: int, column: str) -> None:
     X, labels, weight = problem()
-    column = members.intercept(solver) if k > 1 else "none"
-    k = members.rows_per_round(solver, k)
     settings = {"sample_weight": weight, "intercept": column}
     assert_same(run(solver, X, labels, k, **settings), run(solver, dense(X), labels, k, **settings))
 
