@@ -66,7 +66,20 @@ def best_bias(score: Array, target: Array, weight: Array) -> Array:
     Returns:
       (); 0 without a live row.
     """
+    return _best(_kinks(score, target, weight))
+
+
+def beyond_best(score: Array, target: Array, weight: Array) -> Array:
+    """``y_i - z_i - b`` at the best b, (k,); exactly 0 where b is a row's kink, 0 of dead rows.
+
+    From the kinks that b is chosen among: scores that are computed again may round otherwise.
+    """
     kinks = _kinks(score, target, weight)
+    _, beta = lax.sort((kinks.row, kinks.beta), num_keys=1)
+    return jnp.where(weight > 0, beta - _best(kinks), 0)
+
+
+def _best(kinks: _Kinks) -> Array:
     live, after = kinks.weight > 0, kinks.before + kinks.weight
     # The least b with C >= W, and the largest one with at most W below it.
     low = jnp.min(jnp.where(live & (after >= kinks.positive), kinks.beta, jnp.inf))

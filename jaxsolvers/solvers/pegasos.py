@@ -14,7 +14,7 @@ from jaxsolvers.protocol import Loss, Problem
 from jaxsolvers.solvers import bias_search
 from jaxsolvers.solvers.bias_search import SearchScalars
 from jaxsolvers.solvers.guarantees import pegasos_bound
-from jaxsolvers.solvers.hinge_bias import best_bias, weighted_steps
+from jaxsolvers.solvers.hinge_bias import best_bias, beyond_best, weighted_steps
 from jaxsolvers.solvers.linear_step import LinearStep, LinearStepState
 from jaxsolvers.solvers.sdca import SDCA
 
@@ -165,8 +165,7 @@ class Pegasos(LinearStep):
             return score
         # The loss of a batch is that at its best bias, where some row is exactly on the margin.
         batches = [rows.reshape(-1, batch_size) for rows in (score, target, weight)]
-        beyond = (target - score) - jnp.repeat(jax.vmap(best_bias)(*batches), batch_size)
-        return target - beyond
+        return target - jax.vmap(beyond_best)(*batches).reshape(-1)
 
     def scale(self, scalars: Any) -> Array | float:
         if self.bias == "search":
