@@ -51,7 +51,8 @@ def fit_one_vs_one(
 
     Ranker p sees target +1 on the rows of the first class of its pair and -1 on those of the
     second; the K (K - 1)/2 pairs are (0, 1), (0, 2), ..., (K - 2, K - 1) of the sorted classes.
-    Each is what ``js.fit`` makes of these rows, in the same order. An epoch costs what the
+    Each is what ``js.fit`` makes of these rows, in the same order (a random average,
+    ``Averaged(kind="random")``, draws its own). An epoch costs what the
     (K - 1) n rows of all pairs do: they are gathered a slab at a time, for many pairs together.
     On sparse rows, with a solver that leaves out what they do not touch, the pairs are trained
     one after another. Weights and state are the same, to the bit, for every ``chunk_size``.

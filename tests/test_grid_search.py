@@ -66,6 +66,7 @@ CASES = {
         [{"solver.lam": value} for value in LAM],
         {"positive_weight": np.array([1.0, 2.0, 3.0, 0.5]), "intercept": "column"},
     ),
+    "passes before an epoch": Case(js.SVRG(LAM, 0.1), DENSE, LABELS, lam()),
     "duals": Case(js.SDCA(LAM), DENSE, LABELS, lam()),
     "product, mirror, sparse": Case(
         js.AdaGradFOBOS(RATE, regularizer=l1(LAM / 3)), SPARSE, LABELS,

@@ -156,7 +156,7 @@ class LaneSlabs(Slabs):
             segments=None,
             span=None,
             step=None,
-            draw=None,  # type: ignore[arg-type]
+            draw=None,
         )
 
     def _layout(self, rows: np.ndarray, local: np.ndarray, live: np.ndarray) -> Any:

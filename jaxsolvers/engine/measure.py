@@ -19,6 +19,7 @@ from jaxsolvers.metrics.primal_dual import (
     duals_of,
     offsets_of,
     primal_and_dual,
+    rankers_weights,
     with_duals,
 )
 from jaxsolvers.models import LinearModel
@@ -95,7 +96,7 @@ def dual_objective(group: Group, data: Data, penalty: np.ndarray | None = None) 
     while hasattr(state, "inner"):
         state = state.inner
     if penalty is None:
-        penalty = np.asarray(penalties(numbers, _weights(numbers, state)), np.float64)
+        penalty = np.asarray(penalties(numbers, rankers_weights(numbers, state)), np.float64)
     count, n = duals.shape
     positive, negative = (np.asarray(field)[:count] for field in group.assignment[1:3])
     total, term = np.zeros((2, count))
@@ -133,14 +134,6 @@ def _dual_sums(
     return jax.vmap(one, in_axes=axes)(loss, duals, target, codes, positive)
 
 
-@jax.jit
-def _weights(solver: Solver, state: State) -> Array:
-    def one(solver: Solver, state: State) -> Array:
-        return solver.weights(state)
-
-    return jax.vmap(one, in_axes=(solver.ranker_axes(), 0))(solver, state)
-
-
 def _state(group: Group) -> State:
     return jax.tree.map(lambda leaf: leaf[: group.size], group.lanes.state)
 
@@ -171,7 +164,7 @@ def _by_model(
     given: Solver, group: Group, data: Data, trained: Data, gap: bool
 ) -> dict[str, np.ndarray]:
     """:func:`measured` of kernels, and of classes that are one problem: through their model."""
-    coef: Any = np.asarray(_weights(group.solver, group.lanes.state))
+    coef: Any = np.asarray(rankers_weights(group.solver, group.lanes.state))
     alive = np.asarray(group.lanes.alive)
     coef = np.where(alive.reshape(-1, *(1,) * (coef.ndim - 1)), coef, 0)
     bias = offsets_of(group.solver, group.lanes.state)

@@ -182,10 +182,10 @@ def _fit(solver: Solver, X: Any, y: Any, options: Options) -> Fit:
     options = dataclasses.replace(options, sample_weight=sample_weight, evaluation=evaluation)
     coef, intercepts, after, history = train(solver, examples, targets, options)
     model = make_model(solver, examples, coef[0], intercepts[0], targets.classes)
-    return Fit(model, _alone(after), history_alone(history))
+    return Fit(model, state_alone(after), history_alone(history))
 
 
-def _alone(state: TrainState) -> TrainState:
+def state_alone(state: TrainState) -> TrainState:
     """The state of one ranker, without the axis of the rankers."""
     (tile,) = state.solver_state
     tile, alive, seen = jax.tree.map(lambda leaf: leaf[0], (tile, state.alive, state.seen))

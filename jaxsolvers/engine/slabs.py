@@ -38,7 +38,7 @@ class Slab:
     segments: Any  # (G, L + 1) int32: in each, blocks of level 0, then of level 1, ...
     span: Any  # (2,) int32, the first segment to visit and the one to stop before
     step: Any  # () int32, how far the counter moves in each round with a live row
-    draw: Array  # (2,) uint32, key of the draws of this epoch
+    draw: Any  # (2,) uint32, key of the draws of this epoch
     fold: Any = None  # (S, B) int32, the fold of each row, -1 for padding; None without folds
 
 

@@ -72,7 +72,7 @@ def primal_and_dual(
       bounded: whether the dual objective is wanted of a solver that keeps the duals of the rows.
     """
     solver = rankers.solver
-    weights = np.asarray(_weights(solver, rankers.state))
+    weights = np.asarray(rankers_weights(solver, rankers.state))
     (count, width), dtype = weights.shape, weights.dtype
     offsets = offsets_of(solver, rankers.state)
     offsets = np.zeros(count, dtype) if offsets is None else offsets
@@ -128,7 +128,9 @@ def _block(
 
 
 @jax.jit
-def _weights(solver: Solver, state: State) -> Array:
+def rankers_weights(solver: Solver, state: State) -> Array:
+    """The weights of rankers, those of each as :meth:`Solver.weights` gives them."""
+
     def one(solver: Solver, state: State) -> Array:
         return solver.weights(state)
 

@@ -112,7 +112,8 @@ class StructuredModel:
         for start in range(0, n, size):
             rows = np.arange(start, start + size)
             rows = np.where(rows < n, rows, start)  # the last block is filled up
-            block = on_device(jax.tree.map(lambda leaf: leaf[rows], examples), weights.dtype)  # noqa: B023
+            own = jax.tree.map(lambda leaf, rows=rows: leaf[rows], examples)
+            block = on_device(own, weights.dtype)
             found = _decoded(problem, weights, block, decide=decide)
             blocks.append(jax.tree.map(np.asarray, found))
         joined = jax.tree.map(lambda *parts: np.concatenate(parts)[:n], *blocks)

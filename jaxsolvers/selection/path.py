@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
 
 from jaxsolvers import checks
 from jaxsolvers.engine.inputs import Examples
 from jaxsolvers.engine.job import Options
-from jaxsolvers.engine.run import train
+from jaxsolvers.engine.run import state_alone, train
 from jaxsolvers.engine.state import TrainState, describe
 from jaxsolvers.engine.stream import is_source, read_given
 from jaxsolvers.metrics.primal_dual import with_duals
@@ -151,7 +150,7 @@ def lambda_path(
         models.append(task.model(own, examples, coef, intercepts))
         before = own
     table = {column: np.array([row[column] for row in rows]) for column in rows[0]}
-    return LambdaPath(table, models, _alone(state) if not task.per_class else state)
+    return LambdaPath(table, models, state_alone(state) if not task.per_class else state)
 
 
 def _carried(state: TrainState, before: Solver, after: Solver, examples: Examples) -> TrainState:
@@ -160,10 +159,3 @@ def _carried(state: TrainState, before: Solver, after: Solver, examples: Example
     tiles = tuple(now.carried(tile, then) for tile in state.solver_state)
     settings = dataclasses.replace(state.settings, solver=describe(now))
     return dataclasses.replace(state, solver_state=tiles, settings=settings)
-
-
-def _alone(state: TrainState) -> TrainState:
-    """The state of a single ranker, as ``js.fit`` has it."""
-    (tile,) = state.solver_state
-    own = jax.tree.map(lambda leaf: leaf[0], (tile, state.alive))
-    return dataclasses.replace(state, solver_state=own[0], alive=own[1])

@@ -57,18 +57,7 @@ class SGD(LinearStep):
 
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)
-        numbers = (self.learning_rate, self.lam)
-        if any(isinstance(value, jax.core.Tracer) for value in numbers):
-            return
-        eta, lam = (np.asarray(value, np.float64) for value in numbers)
-        if eta.ndim and lam.ndim and eta.shape != lam.shape:
-            return  # check_shapes tells which of them is wrong
-        shrunk = (eta * lam).max()
-        if shrunk >= 1:
-            raise ValueError(
-                f"{prefix}learning_rate must be below 1/lam, so that no round turns the weights "
-                f"around; got learning_rate * lam = {shrunk:g}"
-            )
+        check_shrinking(self.learning_rate, self.lam, prefix)
 
     def start(self, problem: Problem, dtype: Any) -> SGDScalars:
         return SGDScalars(jnp.zeros((), jnp.int32))
@@ -87,3 +76,19 @@ class SGD(LinearStep):
 
     def penalty(self, weights: Array) -> Array:
         return self.lam / 2 * jnp.sum(weights * weights)
+
+
+def check_shrinking(learning_rate: Any, lam: Any, prefix: str) -> None:
+    """Raise a ValueError if rounds ``(1 - learning_rate lam) w`` would turn the weights around."""
+    numbers = (learning_rate, lam)
+    if any(isinstance(value, jax.core.Tracer) for value in numbers):
+        return
+    eta, strength = (np.asarray(value, np.float64) for value in numbers)
+    if eta.ndim and strength.ndim and eta.shape != strength.shape:
+        return  # check_shapes tells which of them is wrong
+    shrunk = (eta * strength).max()
+    if shrunk >= 1:
+        raise ValueError(
+            f"{prefix}learning_rate must be below 1/lam, so that no round turns the weights "
+            f"around; got learning_rate * lam = {shrunk:g}"
+        )

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsolvers.losses import Logistic
 from jaxsolvers.members import Array, Number, member, number, part
@@ -22,6 +21,7 @@ from jaxsolvers.protocol import (
     report,
     split_rows,
 )
+from jaxsolvers.solvers.sgd import check_shrinking
 from jaxsolvers.solvers.survey import Survey
 
 __all__ = ["SVRG"]
@@ -105,18 +105,8 @@ class SVRG(Solver):
 
     def validate(self, prefix: str = "") -> None:
         super().validate(prefix)
-        numbers = (self.learning_rate, self.lam)
-        if self.learning_rate is None or any(isinstance(v, jax.core.Tracer) for v in numbers):
-            return
-        eta, lam = (np.asarray(value, np.float64) for value in numbers)
-        if eta.ndim and lam.ndim and eta.shape != lam.shape:
-            return  # check_shapes tells which of them is wrong
-        shrunk = (eta * lam).max()
-        if shrunk >= 1:
-            raise ValueError(
-                f"{prefix}learning_rate must be below 1/lam, so that no round turns the weights "
-                f"around; got learning_rate * lam = {shrunk:g}"
-            )
+        if self.learning_rate is not None:
+            check_shrinking(self.learning_rate, self.lam, prefix)
 
     def init(self, problem: Problem, dtype: Any) -> SVRGState:
         def numbers(*shape: int) -> Array:
